@@ -10,6 +10,7 @@ import typer
 
 from toolkit.cli.build_report import print_outcomes
 from toolkit.cli.completion import complete_base, complete_recipe
+from toolkit.cli.copies import AllowFile
 from toolkit.cli.locks import AllowBrokenBase
 from toolkit.cli.output import print_json
 from toolkit.support.errors import WrongInput
@@ -59,14 +60,7 @@ def build(
             rich_help_panel="Image",
         ),
     ] = False,
-    allow_file: Annotated[
-        list[Path] | None,
-        typer.Option(
-            metavar="PATH",
-            help="Let [[files]] copy this private file or directory; repeatable.",
-            rich_help_panel="Checks",
-        ),
-    ] = None,
+    allow_file: AllowFile = None,
     allow_import_failure: Annotated[
         list[str] | None,
         typer.Option(

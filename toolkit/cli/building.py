@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from toolkit.cli.area import open_work_area
 from toolkit.cli.build_report import Outcome, failed, print_plan, report_built, report_unchanged, suggest_next
 from toolkit.cli.cache import prune_after_build
+from toolkit.cli.copies import require_copies
 from toolkit.cli.locks import lock_policy, say_lock_change, say_others
 from toolkit.cli.output import live_steps, print_findings, say
 from toolkit.cli.progress import Display
@@ -84,18 +85,10 @@ def build_one(target: str, wanted: Wanted, *, several: bool = False) -> Outcome 
     from toolkit.pins.store import Locks, Policy
     from toolkit.recipes.catalogue import Catalogue
     from toolkit.recipes.evidence import judge_record
-    from toolkit.recipes.outside import (
-        copied_files,
-        judge_base,
-        judge_copies,
-        require_allowed,
-        require_targets,
-        without_allowed,
-    )
+    from toolkit.recipes.outside import judge_base
     from toolkit.recipes.owners import judge_owners
     from toolkit.runtime.engine import find_runtime
     from toolkit.support.mirror import debian_mirror
-    from toolkit.support.paths import user_path
 
     catalogue, base, dry_run, json = Catalogue.here(), wanted.base, wanted.dry_run, wanted.json
 
@@ -109,17 +102,13 @@ def build_one(target: str, wanted: Wanted, *, several: bool = False) -> Outcome 
     print_findings(owners, stderr=True)
     if request.recipe is not None:
         print_findings(judge_record(request.recipe.base, allow_broken=wanted.allow_broken_base), stderr=True)
-        allowed = [user_path(str(path)) for path in wanted.allow_file]
-        copied = without_allowed(copied_files(request.recipe), allowed)
-        print_findings(judge_copies(copied), stderr=True)
         outside = judge_base(request.recipe) if base is None else ()
         try:
-            require_allowed(request.recipe, copied)
+            require_copies(request.recipe, wanted.allow_file)
         except WrongInput as error:
-            if not dry_run:
+            if not dry_run or error.code != "private-file":
                 raise
             not_allowed = error
-        require_targets(request.recipe)
     if wanted.allow_import_failure:
         request = with_skipped(request, list(wanted.allow_import_failure))
         if request.recipe is not None and not dry_run and remember_skipped(catalogue, request.recipe):

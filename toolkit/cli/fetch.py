@@ -11,6 +11,7 @@ import typer
 
 from toolkit.cli.area import open_work_area
 from toolkit.cli.completion import complete_recipe
+from toolkit.cli.copies import AllowFile, require_copies
 from toolkit.cli.documents.recipes import fetched_recipes
 from toolkit.cli.locks import AllowBrokenBase, lock_policy, say_lock_change
 from toolkit.cli.output import print_findings, print_json, say, show_error, suggest
@@ -34,6 +35,7 @@ def fetch(
     locked: Annotated[
         bool, typer.Option("--locked", help="Refuse a missing or outdated lock (exit status 1), as in CI.")
     ] = False,
+    allow_file: AllowFile = None,
     allow_broken_base: AllowBrokenBase = False,
     layers: Annotated[
         bool, typer.Option("--layers", help="Run the steps of the build, too, and keep their layers.")
@@ -54,7 +56,8 @@ def fetch(
 
     Packages of `apt`, and packages at an address or a commit (git+https), are no files of the lock: for these, the
     steps of the build are run and their layers are kept. Where layers are not possible, the command lists what a build
-    still takes from the network, and exits with status 1. A `post` that downloads something needs --layers.
+    still takes from the network, and exits with status 1. A `post` that downloads something needs --layers. A private
+    file in [[files]] needs --allow-file, as in `ctk build`.
 
     Several recipes are fetched one after another; one that fails does not stop the others. The exit status is then that
     of the first one that failed.
@@ -84,7 +87,7 @@ def fetch(
     locks = Locks.of(catalogue, area.path, lambda text: say(f"Warning: {text}", stderr=True), policy)
     context = BuildContext(runtime, area, locks, debian_mirror(site), preview=dry_run, site=site, note=tell_once)
     findings = tell_unused(context.store)
-    options = replace(BuildOptions.of_site(site), layered=layers or None)
+    options = replace(BuildOptions.of_site(site), layered=(layers and not dry_run) or None)
     done: list[Fetched] = []
     errors: dict[str, CtkError] = {}
     for number, name in enumerate(names, start=1):
@@ -98,6 +101,8 @@ def fetch(
             found = [*judge_owners(catalogue, name), *judge_record(request.recipe.base, allow_broken=allow_broken_base)]
             print_findings(found, stderr=True)
             findings += found
+            if not dry_run:
+                require_copies(request.recipe, allow_file or ())  # where steps run, layers hold the copies
             display = Display(f"Fetching {name}", verbose=verbose)
             with display.shown():
                 fetched = run_fetch(request, request.recipe, context, display.listener)
