@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -47,7 +48,7 @@ def run(
     from toolkit.runtime.commands import check_command, chosen_command
     from toolkit.runtime.engine import find_runtime
     from toolkit.runtime.layer_check import checked
-    from toolkit.runtime.options import container_environment
+    from toolkit.runtime.options import container_environment, output_environment
     from toolkit.support.processes import attach, command_line
     from toolkit.support.site import load_site
     from toolkit.support.text import path_argument
@@ -65,6 +66,8 @@ def run(
     inside = checked(words, str(image), layers_of(image).names)
     argv = runtime.exec(image, inside, gpu=host_gpu().present, binds=binds)
     environment = container_environment()
+    if not sys.stdout.isatty():
+        environment |= output_environment()
     if dry_run:
         print_text(command_line(argv, environment))
         return

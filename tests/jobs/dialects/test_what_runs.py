@@ -220,6 +220,17 @@ def test_results_and_temporary_directory(ground: Ground, scheduler: Scheduler) -
 
 
 @EACH
+def test_python_prints_at_once_unless_the_user_says_otherwise(ground: Ground, scheduler: Scheduler) -> None:
+    ground.program("apptainer", 'echo "unbuffered ${PYTHONUNBUFFERED-unset}."')
+    for given, seen in (({}, "1"), ({"PYTHONUNBUFFERED": ""}, ""), ({"PYTHONUNBUFFERED": "x"}, "x")):
+        ground.run(scheduler, **given)
+        assert ground.log().rpartition("unbuffered ")[2].startswith(f"{seen}.\n")
+    inherits = replace(JOB, inherited=("PYTHONUNBUFFERED",))
+    assert ground.run(scheduler, inherits).status == 2
+    assert "PYTHONUNBUFFERED is not set in this job" in ground.log()
+
+
+@EACH
 def test_processes_are_started_by_mpirun_with_the_variables(ground: Ground, scheduler: Scheduler) -> None:
     ground.program("mpirun", 'if [ "$1" = --version ]; then echo "mpirun (Open MPI) 4.1.4"; else echo "started $*"; fi')
     job = replace(JOB, tasks_per_node=2, cpus_per_task=3, inherited=("A",))
@@ -228,7 +239,7 @@ def test_processes_are_started_by_mpirun_with_the_variables(ground: Ground, sche
     assert ground.run(scheduler, job, A="1", PBS_NODEFILE=str(nodes)).status == 0
     (line,) = (line for line in ground.log().splitlines() if line.startswith("started"))
     assert line.startswith("started -n 2 --map-by ppr:2:node --bind-to none -x ")
-    assert " -x OMP_NUM_THREADS -x A " in line
+    assert " -x OMP_NUM_THREADS -x PYTHONUNBUFFERED -x A " in line
     assert (f"--hostfile {nodes} " in line) is (scheduler is not SGE)
     assert line.endswith("/apptainer --quiet exec ./trial.sif program word")
 
