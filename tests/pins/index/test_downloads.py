@@ -70,7 +70,7 @@ class Mirror(BaseHTTPRequestHandler):
 @pytest.fixture
 def mirror(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     Mirror.faults, Mirror.asked = {}, []
-    monkeypatch.setattr(downloads._Download, "wait", lambda _self, _seconds: None)
+    monkeypatch.setattr(downloads, "wait", lambda _seconds: None)
     for name in ("UV_INDEX_URL", "PIP_INDEX_URL", "http_proxy"):
         monkeypatch.delenv(name, raising=False)
     with serving(Mirror) as address:
