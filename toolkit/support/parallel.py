@@ -73,6 +73,7 @@ def parallel(work: Callable[[T], R], items: Iterable[T], at_once: int) -> list[R
                     answers.put((number, work(item), None))
                 except BaseException as error:  # `parallel` raises it
                     answers.put((number, None, error))
+                    group.stop()
 
     threads = [threading.Thread(target=take, daemon=True) for _ in range(min(at_once, total))]
     found: dict[int, R] = {}

@@ -6,6 +6,7 @@ import time
 
 import pytest
 
+from tests.hostile_server import dripping
 from tests.pins.bases import oci
 from toolkit.pins.bases import registry as client
 from toolkit.pins.bases.registry import fetch_digest
@@ -32,7 +33,7 @@ def test_all_answers_of_a_registry_have_one_deadline(
 ) -> None:
     monkeypatch.setattr(client, "TOTAL", 0.5)
     start = time.monotonic()
-    with oci.dripping(begin, again, pause) as host, pytest.raises(ProgramFailed, match="did not respond in time"):
+    with dripping(begin, again, pause) as host, pytest.raises(ProgramFailed, match="did not respond in time"):
         fetch_digest(f"{host}/image:1")
     assert time.monotonic() - start < 5
 
@@ -41,14 +42,14 @@ def test_all_answers_of_a_registry_have_one_deadline(
 def test_the_body_of_a_redirect_is_not_read(length: int) -> None:
     begin = b"HTTP/1.1 307 Moved\r\nLocation: /v2/\r\nContent-Length: %d\r\n\r\n" % length
     start = time.monotonic()
-    with oci.dripping(begin, b" ", 0.05) as host, pytest.raises(ProgramFailed, match="redirects without end"):
+    with dripping(begin, b" ", 0.05) as host, pytest.raises(ProgramFailed, match="redirects without end"):
         fetch_digest(f"{host}/image:1")
     assert time.monotonic() - start < 5
 
 
 def test_an_answer_has_a_largest_size() -> None:
     begin = b"HTTP/1.1 200 OK\r\n\r\n"
-    with oci.dripping(begin, b" " * (1 << 20), 0) as host, pytest.raises(ProgramFailed, match="more than 8.0 MiB"):
+    with dripping(begin, b" " * (1 << 20), 0) as host, pytest.raises(ProgramFailed, match="more than 8.0 MiB"):
         fetch_digest(f"{host}/image:1")
 
 
@@ -56,6 +57,6 @@ def test_an_answer_has_a_largest_size() -> None:
 def test_a_long_challenge_takes_no_time(letters: int, message: str) -> None:
     answer = b"HTTP/1.1 401 No\r\nContent-Length: 0\r\nWWW-Authenticate: Bearer " + b"a" * letters + b"\r\n\r\n"
     start = time.process_time()
-    with oci.dripping(answer, b"", 1) as host, pytest.raises(ProgramFailed, match=message):
+    with dripping(answer, b"", 1) as host, pytest.raises(ProgramFailed, match=message):
         fetch_digest(f"{host}/image:1")
     assert time.process_time() - start < 0.3
