@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 def dripping(begin: bytes, again: bytes | None, pause: float, reached: threading.Event | None = None) -> Iterator[str]:
     """The address of a server that sends `begin` to each client, then `again` without an end.
 
-    If that is empty, it sends nothing more, and if it is None, it closes the connection. `reached` is set once a client is there.
+    If that is empty, it sends nothing more, and if it is None, it closes the connection. `reached` is set once a client
+    is there.
     """
 
     def drip(client: socket.socket) -> None:

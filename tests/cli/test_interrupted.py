@@ -32,7 +32,7 @@ class Holding(Open):
     held: tuple[str, str]
     reached: threading.Event
 
-    def do_GET(self) -> None:
+    def do_GET(self) -> None:  # noqa: N802
         client, part = self.held
         if part in self.path and client in self.headers.get("User-Agent", ""):
             self.reached.set()
@@ -75,7 +75,7 @@ def end(ctk: Ctk, child: subprocess.Popen[str], number: signal.Signals) -> None:
     assert time.monotonic() - start < 2
     assert (child.returncode, errors.splitlines()[-1]) == (130, "Interrupted.")
     assert not _programs(ctk.directory)
-    assert not [path for path in ctk.directory.rglob(".ctk-work-*")]
+    assert not list(ctk.directory.rglob(".ctk-work-*"))
     assert not (ctk.directory / "defs/mine.lock.toml").exists()
 
 
@@ -112,7 +112,8 @@ def test_an_index_that_never_answers(
     with file_server(index, Holding) as address:
         write(
             ctk.directory,
-            f'base = "{base}"\npackages = ["ctkone", "ctksource"]\n[[index]]\nname = "small"\nurl = "{address}/simple"\n',
+            f'base = "{base}"\npackages = ["ctkone", "ctksource"]\n'
+            f'[[index]]\nname = "small"\nurl = "{address}/simple"\n',
         )
         with waiting_for(ctk, Holding.reached) as child:
             end(ctk, child, number)

@@ -10,12 +10,11 @@ import gzip
 import hashlib
 import io
 import json
-import socket
 import ssl
 import tarfile
 import threading
 import time
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING, Any

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import urllib.error
 import urllib.request
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
@@ -10,7 +11,6 @@ from urllib.parse import urlsplit
 from toolkit.support.http_client import Limits, WrongContent, read_url, site_of
 
 if TYPE_CHECKING:
-    import urllib.error
     from collections.abc import Mapping
     from email.message import Message
 
