@@ -7,7 +7,6 @@ import subprocess
 import threading
 import time
 from contextlib import contextmanager
-from http.server import SimpleHTTPRequestHandler
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,7 +14,7 @@ import pytest
 
 from tests.cli.conftest import PROGRAM
 from tests.hostile_server import dripping
-from tests.pins.small_index import Open
+from tests.pins.small_index import Holding
 from tests.real.company import file_server, make_source, make_wheel
 
 if TYPE_CHECKING:
@@ -24,21 +23,6 @@ if TYPE_CHECKING:
     from tests.cli.conftest import Ctk
 
 pytestmark = pytest.mark.index
-
-
-class Holding(Open):
-    """An index that lets one client wait, once it asks for the `held` part of an address."""
-
-    held: tuple[str, str]
-    reached: threading.Event
-
-    def do_GET(self) -> None:  # noqa: N802
-        client, part = self.held
-        if part in self.path and client in self.headers.get("User-Agent", ""):
-            self.reached.set()
-            self.rfile.read(1)  # until the client closes the connection
-            return
-        SimpleHTTPRequestHandler.do_GET(self)
 
 
 @contextmanager

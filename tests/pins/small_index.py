@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from contextlib import contextmanager
 from http.server import SimpleHTTPRequestHandler
 from typing import TYPE_CHECKING
@@ -18,6 +19,21 @@ class Open(SimpleHTTPRequestHandler):
 
     def log_message(self, format: str, *arguments: object) -> None:
         """Be quiet."""
+
+
+class Holding(Open):
+    """An index that lets one client wait, once it asks for the `held` part of an address."""
+
+    held: tuple[str, str]
+    reached: threading.Event
+
+    def do_GET(self) -> None:
+        client, part = self.held
+        if part in self.path and client in self.headers.get("User-Agent", ""):
+            self.reached.set()
+            self.rfile.read(1)  # until the client closes the connection
+            return
+        SimpleHTTPRequestHandler.do_GET(self)
 
 
 @contextmanager
