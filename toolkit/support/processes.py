@@ -162,9 +162,10 @@ def contained(
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(child.pid, signal.SIGKILL)
 
-    with child, on_stop(kill):
+    with child:
         try:
-            yield wait
+            with on_stop(kill):
+                yield wait
         finally:
             if not ended():
                 end_session(child.pid, ended, grace=1.0)
