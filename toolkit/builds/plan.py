@@ -75,13 +75,13 @@ def local_room(request: BuildRequest) -> Room:
 def room_for(image: Path, request: BuildRequest) -> Room:
     """What a build from `image` needs. Of a squashfs, its inodes tell it; of another file, its size gives an estimate.
 
-    The new image is taken to be as large as the one that it is built from.
+    The new image is taken to be as large as the one that it is built from; of a sandbox, nobody knows its packed size.
     """
     from toolkit.inventory.formats.unpacked import directory_size, unpacked_size
 
     if image.is_dir():
         size = directory_size(image)
-        return Room(2 * size, size)
+        return Room(size, size if request.sandbox else 0)
     if not image.is_file():
         return UNKNOWN
     packed = image.stat().st_size

@@ -92,7 +92,7 @@ def pull_base(base: Base, key: str, before: BaseState | None, maker: Maker) -> E
             return there
         total = download_size(base)
         if base.bootstrap == Bootstrap.DOCKER:
-            needed = Room((total or 0) * UNPACKED, 0) if total else UNKNOWN
+            needed = Room(total * UNPACKED, total) if total else UNKNOWN
             check_room(needed, None, maker.area)
         maker.listener.on_step(f"pulling the base {reference}")
         source = Source(

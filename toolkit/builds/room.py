@@ -39,7 +39,7 @@ class Disk:
 
 @dataclass(frozen=True, slots=True)
 class Room:
-    """Bytes that a build needs: in its scratch directory, and beside the new image."""
+    """Bytes that a build needs: in its scratch directory, and where the new image is written."""
 
     build: int
     image: int
@@ -73,8 +73,7 @@ def check_room(needed: Room, output: Path | None, area: WorkArea) -> None:
         message = f"{variable} is set to {scratch}, which does not exist"
         raise MissingOnHost(message, fix=f"Create that directory, or unset {variable}.")
     # Each disk by itself, even if both are on one file system: what does not fit is refused, not what may not fit.
-    places = disks(area, output)[: 1 if output is None else 2]
-    for disk, size in zip(places, (needed.build, needed.image), strict=False):
+    for disk, size in zip(disks(area, output), (needed.build, needed.image), strict=False):
         free, need = free_space(disk.path), size + _LEAST
         if free < need:
             raise MissingOnHost(

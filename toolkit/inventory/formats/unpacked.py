@@ -9,7 +9,6 @@ from toolkit.inventory.formats.images import mounted_partitions, open_partition
 from toolkit.inventory.formats.kinds import PathKind, kind_of
 from toolkit.inventory.formats.sif import read_sif
 from toolkit.inventory.formats.squashfs import Squashfs
-from toolkit.inventory.formats.tree import corrupt
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -18,7 +17,6 @@ if TYPE_CHECKING:
     from toolkit.inventory.formats.inodes import FileInode
 
 _ON_DISK = 4096  # bytes of a disk's block, which a directory, and the last bytes of a file, take whole
-_MAX_INODES = 1 << 26
 
 
 def unpacked_size(path: Path) -> int:
@@ -31,8 +29,6 @@ def unpacked_size(path: Path) -> int:
     total = 0
     for squashfs in _file_systems(path):
         try:
-            if squashfs.inode_count > _MAX_INODES:
-                raise corrupt(squashfs.label, f"it claims {squashfs.inode_count} inodes")
             files = 0
             for inode in squashfs.inodes():
                 total += _on_disk(inode, squashfs.block_size)

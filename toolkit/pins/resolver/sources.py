@@ -49,8 +49,8 @@ _BY_DEFAULT = ("setuptools", "wheel")
 _SMALL = 4 << 20
 _UNPACKED = 2 << 30  # bytes of a source distribution, which a few MiB may expand to without end
 _DAMAGED = (
-    *(ValueError, EOFError, RuntimeError, tarfile.TarError, zipfile.BadZipFile, struct.error),
-    *(zlib.error, lzma.LZMAError, gzip.BadGzipFile, OSError),
+    *(OSError, ValueError, EOFError, RuntimeError, tarfile.TarError, zipfile.BadZipFile),
+    *(zlib.error, lzma.LZMAError, struct.error),
 )
 
 
