@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -9,7 +10,8 @@ import pytest
 from tests.builds.asked import request
 from tests.inventory.making import fill, squash
 from toolkit.builds.plan import local_room
-from toolkit.builds.room import UNKNOWN, Room
+from toolkit.builds.resolve import _first_room
+from toolkit.builds.room import NOTHING, UNKNOWN, Room
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -42,3 +44,6 @@ def test_zeros_of_a_base_need_the_room_that_they_take_unpacked(here: Path, tmp_p
     sandbox = local_room(request(f"{tmp_path / 'root'}/", output=here / "out.sif"))
     assert 50 << 20 < sandbox.build < 51 << 20
     assert sandbox.image == 0
+    asked = request("mine", base="base.sif")
+    assert _first_room(asked) == NOTHING, "a layered image may be possible"
+    assert _first_room(replace(asked, options=replace(asked.options, layered=False))) == needed

@@ -79,8 +79,7 @@ def _programs(directory: Path) -> list[str]:
 @pytest.mark.parametrize(
     ("client", "part", "base", "number"),
     [
-        ("uv/", "simple/ctkone", "python-3.12", signal.SIGTERM),
-        ("uv/", ".whl", "python-3.12", signal.SIGINT),
+        ("uv/", "simple/ctkone", "python-3.12", signal.SIGINT),
         ("Python-urllib", ".whl", "pytorch-2.6", signal.SIGINT),
         ("Python-urllib", ".tar.gz", "python-3.12", signal.SIGTERM),
     ],
