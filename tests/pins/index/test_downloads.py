@@ -41,7 +41,7 @@ class Mirror(BaseHTTPRequestHandler):
 
     faults: ClassVar[dict[str, list[str]]] = {}
     asked: ClassVar[list[str]] = []
-    sizes: ClassVar[bool] = True
+    sizes: ClassVar[int] = True  # or the one that it claims of each file
     lock = threading.Lock()
 
     def do_GET(self) -> None:
@@ -51,7 +51,7 @@ class Mirror(BaseHTTPRequestHandler):
             file = f"{name}-1.0-py3-none-any.whl"
             row = {"filename": file, "url": f"/files/{name}/{file}"}
             if self.sizes:
-                row["size"] = len(CONTENT.get(name, b""))
+                row["size"] = self.sizes if self.sizes > 1 else len(CONTENT.get(name, b""))
             self._send(json.dumps({"files": [row] if name in CONTENT else []}).encode())
             return
         name = parts[1]
@@ -171,6 +171,13 @@ def test_a_file_without_a_declared_size_has_a_largest_one(
         bring_files(WANTED, (), store)
     assert caught.value.code == "answer-too-large"
     assert len(kept_files(WANTED, store)) == len(WANTED) - 1
+
+
+def test_a_size_that_no_file_has_breaks_no_progress(mirror: str, store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Mirror, "sizes", 10**4000)
+    shares: list[float] = []
+    bring_files(WANTED, (), store, lambda done, total: shares.append(done / total))
+    assert max(shares) < 1e-3
 
 
 def test_several_reasons_are_all_named(mirror: str, store: Store) -> None:

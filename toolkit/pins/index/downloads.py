@@ -97,7 +97,7 @@ class _Download:
 
     def expect(self, found: Iterable[Located]) -> None:
         """Add up the sizes that the indexes tell."""
-        self.total = sum(place.size or 0 for located in found for place in located.places[:1])
+        self.total = sum(min(place.size or 0, _LARGEST) for located in found for place in located.places[:1])
 
     def count(self, size: int, more: int = 0) -> None:
         with self.lock:
@@ -152,7 +152,7 @@ class _Download:
         try:
             with open_url(request_file(place.url, self.indexes), Limits(largest)) as answer, path.open("wb") as file:
                 declared = answer.length
-                if place.size is None and declared:
+                if place.size is None and declared and declared <= largest:
                     self.count(0, declared)
                 for block in blocks(answer, largest):
                     file.write(block)
