@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from tests.real.company import file_server, make_wheel
 
 if TYPE_CHECKING:
+    import threading
     from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
@@ -18,6 +19,21 @@ class Open(SimpleHTTPRequestHandler):
 
     def log_message(self, format: str, *arguments: object) -> None:
         """Be quiet."""
+
+
+class Holding(Open):
+    """An index that lets one client wait, once it asks for the `held` part of an address."""
+
+    held: tuple[str, str]
+    reached: threading.Event
+
+    def do_GET(self) -> None:
+        client, part = self.held
+        if part in self.path and client in self.headers.get("User-Agent", ""):
+            self.reached.set()
+            self.rfile.read(1)  # until the client closes the connection
+            return
+        SimpleHTTPRequestHandler.do_GET(self)
 
 
 @contextmanager

@@ -57,7 +57,7 @@ def execute(plan: BuildPlan, context: BuildContext, listener: Listener) -> Built
     """
     request = plan.request
     context.area.create()
-    check_room(plan.base_size, request.output, context.area)
+    check_room(plan.room, request.output, context.area)
     started = time.monotonic()
     room = RoomWatch(disks(context.area, request.output))
     with contextlib.ExitStack() as open_until_done:
@@ -74,6 +74,7 @@ def execute(plan: BuildPlan, context: BuildContext, listener: Listener) -> Built
                 raise
             state.plan = replace(plan, layers=None, form=Choice(Form.FLAT, error.message))
             listener.note_failed(f"building a flat image: {error.message}")
+            check_room(state.plan.room, request.output, context.area)
             again = Workspace(beside / "flat", workspace.scratch / "flat")
             again.beside.mkdir()
             again.scratch.mkdir()

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from toolkit.builds.measuring import bytes_in, measured, packed
 from toolkit.builds.progress import PACKING, step_of
 from toolkit.builds.reading_back import require_readable
-from toolkit.builds.room import UNPACKED, RoomWatch, cause, check_room, disks
+from toolkit.builds.room import UNKNOWN, UNPACKED, Room, RoomWatch, cause, check_room, disks
 from toolkit.pins.bases.before_pull import download_size, lent_login
 from toolkit.pins.bases.registry import Repository, parse_reference
 from toolkit.pins.bases.steady import require_unchanged
@@ -92,7 +92,8 @@ def pull_base(base: Base, key: str, before: BaseState | None, maker: Maker) -> E
             return there
         total = download_size(base)
         if base.bootstrap == Bootstrap.DOCKER:
-            check_room((total or 0) * UNPACKED, None, maker.area)
+            needed = Room(total * UNPACKED, total) if total else UNKNOWN
+            check_room(needed, None, maker.area)
         maker.listener.on_step(f"pulling the base {reference}")
         source = Source(
             reference,

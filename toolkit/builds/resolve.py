@@ -15,10 +15,10 @@ from toolkit.builds.inputs import inputs_of
 from toolkit.builds.layers.merge import refuse_layered, require_layers
 from toolkit.builds.outdated import made_from
 from toolkit.builds.permission import check_permission
-from toolkit.builds.plan import BuildPlan, OwnSource, local_size
+from toolkit.builds.plan import BuildPlan, OwnSource, local_room
 from toolkit.builds.provenance import recorded_base, recorded_recipe, tools
 from toolkit.builds.record import Record, Tools, read_record
-from toolkit.builds.room import check_exec, check_room
+from toolkit.builds.room import NOTHING, Room, check_exec, check_room
 from toolkit.builds.target import TargetKind, bases_of_definition
 from toolkit.definitions.definition import define, define_copy
 from toolkit.definitions.labels import has_labels_of_ctk
@@ -62,8 +62,7 @@ def resolve(
     if not context.preview:
         check_permission(request)
         context.area.create()
-        pulled = request.base is not None and request.base.bootstrap == Bootstrap.DOCKER
-        check_room(None if pulled else local_size(request), request.output, context.area)
+        check_room(_first_room(request), request.output, context.area)
         if request.target.kind is not TargetKind.IMAGE:
             check_exec(context.area)
     if request.recipe is not None:
@@ -80,6 +79,15 @@ def resolve(
         return BuildPlan(request, own, record)
     start, present = registry_base(request, request.base, context, listener)
     return BuildPlan(request, define_copy(start), record, present, start=start, login=_login(start, context))
+
+
+def _first_room(request: BuildRequest) -> Room:
+    """What a build needs in any case: a layered one does not unpack its base; one of a registry is looked at later."""
+    bootstrap = request.base.bootstrap if request.base is not None else None
+    may_be_layered = request.recipe is not None and request.form is not Form.FLAT and not request.sandbox
+    if bootstrap == Bootstrap.DOCKER or (bootstrap == Bootstrap.LOCALIMAGE and may_be_layered):
+        return NOTHING
+    return local_room(request)
 
 
 def _resolve_image(request: BuildRequest, context: BuildContext) -> BuildPlan:

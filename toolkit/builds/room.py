@@ -37,6 +37,18 @@ class Disk:
     fix: str
 
 
+@dataclass(frozen=True, slots=True)
+class Room:
+    """Bytes that a build needs: in its scratch directory, and where the new image is written."""
+
+    build: int
+    image: int
+
+
+NOTHING = Room(0, 0)  # another check will know it
+UNKNOWN = Room(_UNKNOWN - _LEAST, _UNKNOWN - _LEAST)
+
+
 def disks(area: WorkArea, output: Path | None) -> tuple[Disk, ...]:
     """The directories that a build of `output` writes to; None if a base is pulled to the work area."""
     variable = scratch_variable()
@@ -51,19 +63,18 @@ def disks(area: WorkArea, output: Path | None) -> tuple[Disk, ...]:
     )
 
 
-def check_room(size: int | None, output: Path | None, area: WorkArea) -> None:
+def check_room(needed: Room, output: Path | None, area: WorkArea) -> None:
     """Raise MissingOnHost if the output's disk or that of the work area has clearly too little room.
 
-    `size` is what the base takes unpacked, in bytes; 0 if it is not known, None if another check will know it.
     `output` is None if a base is pulled to the work area.
     """
     variable, scratch = scratch_variable(), scratch_of(area)
     if variable and not scratch.is_dir():
         message = f"{variable} is set to {scratch}, which does not exist"
         raise MissingOnHost(message, fix=f"Create that directory, or unset {variable}.")
-    need = _UNKNOWN if size == 0 else (size or 0) + _LEAST
-    for disk in disks(area, output)[:2]:
-        free = free_space(disk.path)
+    # Each disk by itself, even if both are on one file system: what does not fit is refused, not what may not fit.
+    for disk, size in zip(disks(area, output), (needed.build, needed.image), strict=False):
+        free, need = free_space(disk.path), size + _LEAST
         if free < need:
             raise MissingOnHost(
                 f"not enough space for {disk.purpose} in {disk.path}: "

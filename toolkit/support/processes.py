@@ -13,6 +13,7 @@ from typing import IO, TYPE_CHECKING, Any, cast
 
 from toolkit.support.capture import KEPT, Capture, capture_to_end, drain
 from toolkit.support.errors import MissingOnHost, ProgramFailed
+from toolkit.support.parallel import on_stop
 from toolkit.support.redaction import redact, redact_variable
 from toolkit.support.text import visible_word
 
@@ -157,14 +158,18 @@ def contained(
         is_cut = output.dropped or errors.dropped
         return Completed(tuple(argv), status, output.text(), errors.text(), timed_out, is_cut)
 
+    def kill() -> None:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(child.pid, signal.SIGKILL)
+
     with child:
         try:
-            yield wait
+            with on_stop(kill):
+                yield wait
         finally:
             if not ended():
                 end_session(child.pid, ended, grace=1.0)
-            with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.killpg(child.pid, signal.SIGKILL)
+            kill()
 
 
 def run_contained(

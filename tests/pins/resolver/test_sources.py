@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
+import bz2
+import gzip
 import io
+import lzma
 import tarfile
+from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.pins.bases.test_compiled import FLASH, MATURIN
 from toolkit.pins.bases.compiled import needs_of
+from toolkit.pins.resolver import sources
 from toolkit.pins.resolver.sources import SourceFiles, build_requirements, read_archive
+from toolkit.support.errors import CheckFailed
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 
 def test_what_setup_py_imports_is_installed_to_build_it() -> None:
@@ -48,3 +57,55 @@ def test_requirements_are_read_from_what_setuptools_wrote_into_the_archive() -> 
     assert content.requires_txt == "six\n\n[gpu]\ncupy"
     assert content.names == {"setup.py", "x.egg-info/requires.txt"}
     assert content.texts["setup.py"] == "import torch"
+
+
+def _tar(*members: tuple[str, bytes, int]) -> bytes:
+    """A tar of members: the name, the type, and the size, which is claimed and not there."""
+    blocks = b""
+    for name, type_, size in members:
+        member = tarfile.TarInfo(name)
+        member.type, member.size = type_, size
+        blocks += member.tobuf(tarfile.GNU_FORMAT)
+    return blocks + bytes(200_000)
+
+
+@pytest.mark.parametrize("compress", [bytes, gzip.compress, bz2.compress, lzma.compress])
+@pytest.mark.parametrize(
+    "content",
+    [
+        _tar(("x-1/setup.py", tarfile.REGTYPE, 150_000), ("x-1/PKG-INFO", tarfile.REGTYPE, 1)),
+        _tar(("x-1/large", tarfile.REGTYPE, 500 << 30)),
+        _tar(("x-1/header", tarfile.XHDTYPE, 500 << 30)),
+        _tar(("x-1/name", tarfile.GNUTYPE_LONGNAME, 5 << 20)),
+        b"",
+        b"no archive",
+    ],
+)
+def test_an_archive_that_expands_without_end_is_refused(
+    compress: Callable[[bytes], bytes], content: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sources, "_UNPACKED", 100_000)
+    with pytest.raises(CheckFailed) as caught:
+        read_archive("x-1.tar.gz", compress(content))
+    assert caught.value.code == "unreadable-source"
+
+
+@pytest.mark.parametrize("compress", [bytes, gzip.compress, bz2.compress, lzma.compress])
+def test_an_archive_is_read_whatever_compressed_it(compress: Callable[[bytes], bytes]) -> None:
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w") as archive:
+        member = tarfile.TarInfo(f"x-1/{'d' * 120}/setup.py")
+        member.size = 3
+        archive.addfile(member, io.BytesIO(b"abc"))
+        member = tarfile.TarInfo("x-1/setup.py")
+        member.size = 3
+        archive.addfile(member, io.BytesIO(b"abc"))
+    content = read_archive("x-1.tar.gz", compress(buffer.getvalue()))
+    assert content.texts == {"setup.py": "abc"}
+
+
+def test_a_damaged_archive_is_refused() -> None:
+    content = gzip.compress(_tar(("x-1/setup.py", tarfile.REGTYPE, 10)))
+    for damaged in (content[:40], content[:30] + bytes(40) + content[70:], b"\x1f\x8b", b"BZh9", b"\xfd7zXZ\0"):
+        with pytest.raises(CheckFailed):
+            read_archive("x-1.tar.gz", damaged)

@@ -21,7 +21,7 @@ from toolkit.pins.index.repositories import git_settings
 from toolkit.support.certificates import certificate_problem, trusting
 from toolkit.support.errors import MissingOnHost, ProgramFailed
 from toolkit.support.files import make_directory, write_atomically
-from toolkit.support.processes import Completed, run
+from toolkit.support.processes import Completed, run, run_contained
 from toolkit.support.redaction import redact, server_of
 from toolkit.support.staging import staging
 
@@ -105,7 +105,7 @@ class Uv:
         with staging(self.scratch) as temporary:
             environment["TMPDIR"] = str(temporary)
             try:
-                return run([self.program, *arguments], env=environment, cwd=directory, timeout=self.patience)
+                return run_contained([self.program, *arguments], env=environment, cwd=directory, timeout=self.patience)
             except ProgramFailed as failure:
                 raise _timed_out(failure, self.patience) if failure.code == "program-timeout" else failure from None
 
@@ -129,6 +129,15 @@ def index_address() -> str:
     """The package index that uv asks, with the credentials that its address may hold."""
     names = ("UV_DEFAULT_INDEX", "UV_INDEX_URL", "PIP_INDEX_URL")
     return next(filter(None, map(os.environ.get, names)), "https://pypi.org/simple")
+
+
+def index_places() -> tuple[str, ...]:
+    """All that uv takes packages from by its settings: addresses, a path of this host as one of `file:`."""
+    words = [index_address()]
+    for name in ("UV_INDEX", "UV_EXTRA_INDEX_URL", "UV_FIND_LINKS"):
+        words += re.split(r"[\s,]+", os.environ.get(name, ""))
+    urls = (re.sub(r"^[\w.-]+=", "", word) for word in words if word)
+    return tuple(url if "://" in url else f"file:{url}" for url in urls)
 
 
 def open_uv(work_area: Path) -> Uv:

@@ -99,7 +99,7 @@ def _releases(name: str, rows: Iterable[dict[str, Any]], question: Question) -> 
     for row in rows:
         version = _version_of(name, str(row.get("filename")))
         uploaded = _time(row.get("upload-time"))
-        if version is None or version.is_prerelease or row.get("yanked") or not _takes(row, python):
+        if not row["url"] or version is None or version.is_prerelease or row.get("yanked") or not _takes(row, python):
             continue
         if question.exclude_newer and uploaded and uploaded.isoformat()[:10] > question.exclude_newer[:10]:
             continue
