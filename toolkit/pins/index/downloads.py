@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import hashlib
 import threading
 import urllib.error
@@ -19,6 +18,8 @@ from toolkit.pins.index.retrying import repeat
 from toolkit.store.entries import Entry, Kind
 from toolkit.support.certificates import tls_context
 from toolkit.support.errors import CtkError, MissingOnHost, ProgramFailed
+from toolkit.support.files import FULL, format_free
+from toolkit.support.paths import LARGER_AREA
 from toolkit.support.redaction import server_of
 from toolkit.support.text import count
 
@@ -33,7 +34,6 @@ if TYPE_CHECKING:
 _AT_ONCE = 6
 _TIMEOUT_SECONDS = 30.0  # without a byte
 _BLOCK = 1 << 20
-_FULL = (errno.ENOSPC, errno.EDQUOT)
 _MAX_SHOWN = 5
 
 
@@ -147,7 +147,7 @@ class _Download:
             except urllib.error.HTTPError as error:
                 raise refused(f"{server} ({wanted.name})", error.code) from error
             except (OSError, HTTPException, ValueError) as error:
-                if isinstance(error, OSError) and (error.errno in _FULL or error.filename is not None):
+                if isinstance(error, OSError) and (error.errno in FULL or error.filename is not None):
                     raise _not_written(self.store.own, error) from error
                 if isinstance(error, IncompleteRead):
                     raise unreachable(f"the download of {wanted.name} from {server}", error) from error
@@ -194,10 +194,10 @@ class _Download:
 
 
 def _not_written(store: Path, error: OSError) -> MissingOnHost:
-    if error.errno in _FULL:
+    if error.errno in FULL:
         return MissingOnHost(
-            f"no space left for package files in {store}: {error.strerror}",
-            fix="`ctk cache prune` removes what was not used for longest. Or set CTK_HOME to a larger disk.",
+            f"no space left for package files in {store}: {error.strerror} ({format_free(store)})",
+            fix=LARGER_AREA,
             code="disk-full",
         )
     return MissingOnHost(
