@@ -89,6 +89,14 @@ SOAKS = (
         (("CTK_FULL_DISKS", "30"),),
     ),
     Soak(
+        "power",
+        "66 power cuts on ext4 and XFS: images (layered, flat, `--force`, sandbox), recipes, locks and scripts are "
+        "replaced; the device is copied at the rename, at the end of the command, and 38 times at random moments up "
+        f"to 15 s later, seed {_SEED}: at the rename the old one or the new one is whole, from the end on the new one",
+        _pytest("tests/real/test_power.py"),
+        (("CTK_POWER_CUTS", "4"), ("CTK_POWER_SEED", str(_SEED))),
+    ),
+    Soak(
         "store",
         "two processes with one store publish and find at once, 20 rounds each with and without flock, as one host "
         f"and as two; 200 kills and 50 full disks at random moments, seed {_SEED}: every entry is right, nothing is "

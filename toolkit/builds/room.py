@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import errno
 import os
 import threading
 from dataclasses import dataclass
@@ -13,7 +12,8 @@ from typing import TYPE_CHECKING
 from toolkit.runtime.area import scratch_of, scratch_variable
 from toolkit.runtime.known_errors import FULL_DISK, KnownError, explain
 from toolkit.support.errors import MissingOnHost, ProgramFailed
-from toolkit.support.files import format_size, free_space, nearest_existing
+from toolkit.support.files import FULL, format_size, free_space, nearest_existing
+from toolkit.support.paths import LARGER_AREA
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -25,7 +25,6 @@ _UNKNOWN = 1 << 30  # bytes: a small Debian image with its unpacked tree, for a 
 _LEAST = 64 << 20  # bytes: the logs and temporary files of any build
 _FULL = 64 << 20  # bytes: what a disk may still have when a sample finds it just before a write fails
 _SECONDS_BETWEEN_SAMPLES = 0.05
-_FULL_ERRORS = (errno.ENOSPC, errno.EDQUOT)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,12 +52,11 @@ def disks(area: WorkArea, output: Path | None) -> tuple[Disk, ...]:
     """The directories that a build of `output` writes to; None if a base is pulled to the work area."""
     variable = scratch_variable()
     roomier = "to a directory with more free space, for example on scratch."
-    own = f"`ctk cache prune --older 7d` removes what was not used for a week. Or set CTK_HOME {roomier}"
     image = [Disk(output.parent, "the image", "Write the image elsewhere with -o.")] if output else []
     return (
-        Disk(scratch_of(area), "the build", f"Unset {variable}, or set it {roomier}" if variable else own),
+        Disk(scratch_of(area), "the build", f"Unset {variable}, or set it {roomier}" if variable else LARGER_AREA),
         *image,
-        Disk(area.path, "the cache", own),
+        Disk(area.path, "the cache", LARGER_AREA),
         Disk(Path("/tmp"), "temporary files", "Free some space there, or build on another host."),  # noqa: S108
     )
 
@@ -123,7 +121,7 @@ class RoomWatch:
             yield self
         except OSError as error:
             self._take_sample()
-            if error.errno not in _FULL_ERRORS:
+            if error.errno not in FULL:
                 raise
             full = self.reported()
             raise ProgramFailed(f"the build stopped: {full.meaning}", fix=full.fix, code="disk-full") from error

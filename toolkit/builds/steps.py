@@ -43,6 +43,7 @@ from toolkit.runtime.options import without_network
 from toolkit.store.keeping import require_used
 from toolkit.store.store import Kind
 from toolkit.support.certificates import trusting
+from toolkit.support.durable import syncing
 from toolkit.support.errors import CheckFailed
 from toolkit.support.findings import Verdict
 from toolkit.support.processes import command_line, stream, visible_command
@@ -216,12 +217,13 @@ class ReadBack:
 
     def run(self, state: BuildState) -> None:
         state.listener.on_step("reading the image back")
-        require_readable(
-            self.image,
-            "the image",
-            cores=state.plan.request.options.cores,
-            on_progress=state.listener.on_progress,
-        )
+        with syncing(self.image):
+            require_readable(
+                self.image,
+                "the image",
+                cores=state.plan.request.options.cores,
+                on_progress=state.listener.on_progress,
+            )
 
 
 @dataclass(frozen=True, slots=True)
@@ -313,7 +315,8 @@ class ImageInPlace:
 
     def shell(self) -> str:
         # -T: nothing is moved into a directory of that name.
-        return f"{self._check(self._has(self.output))}mv -T -f -- {quoted(self.image)} {quoted(self.output)}"
+        move = f"mv -T -f -- {quoted(self.image)} {quoted(self.output)}"
+        return f"{self._check(self._has(self.output))}sync -- {quoted(self.image)}\n{move}\n{self._sync_name()}"
 
     def run(self, state: BuildState) -> None:
         # A build takes minutes: the user, or another one, may have put something there.
@@ -325,6 +328,9 @@ class ImageInPlace:
     def _has(self, record: Path) -> str:
         """Whether `record`, or the SIF with a record in it, is of the same target."""
         return _contains(record, f'"target": {json.dumps(self.replaced, ensure_ascii=False)}')
+
+    def _sync_name(self) -> str:
+        return f"sync -- {quoted(self.output.parent)}"
 
     def _check(self, may_be_replaced: str) -> str:
         """The command that ends a script if the output exists and must be kept."""
@@ -343,9 +349,10 @@ class SandboxInPlace(ImageInPlace):
         record = record_beside(self.output)
         unchanged_one = f"{{ {self._has(record)} && ! {_contains(record, CHANGED)}; }}"
         return (
-            f"{self._check(unchanged_one)}trap '' HUP INT TERM\n"
+            f"{self._check(unchanged_one)}sync\ntrap '' HUP INT TERM\n"
             f"if [ -d {output}/{SANDBOX_MARK} ]; then mv -T -- {output} {old}; fi\n"
-            f"mv -T -- {image} {output} || {{ mv -T -- {old} {output}; exit 1; }}"
+            f"mv -T -- {image} {output} || {{ mv -T -- {old} {output}; exit 1; }}\n"
+            f"{self._sync_name()}"
         )
 
 

@@ -16,7 +16,8 @@ from toolkit.cli.progress import Display
 from toolkit.cli.skip import remember_skipped, with_skipped
 from toolkit.cli.stores import tell_once, tell_unused
 from toolkit.cli.told import not_told
-from toolkit.support.errors import CtkError, WrongInput, from_os_error
+from toolkit.support.errors import CtkError, WrongInput
+from toolkit.support.os_errors import from_os_error
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -258,6 +258,7 @@ def _detected(path: Path | None, name: str | None = None, scheduler: Scheduler |
     from toolkit.scheduler.detection import comments, profile_from, profile_name
     from toolkit.scheduler.profile_file import load_profile
     from toolkit.scheduler.profile_text import profile_text
+    from toolkit.support.files import write_atomically
 
     found = ask(scheduler)
     named = path or Path(f"{name or profile_name(found)}.toml")
@@ -265,7 +266,7 @@ def _detected(path: Path | None, name: str | None = None, scheduler: Scheduler |
     text = profile_text(profile, comments(found))
     with tempfile.TemporaryDirectory() as directory:
         written = Path(directory, "detected.toml")
-        written.write_text(text, encoding="utf-8")
+        write_atomically(written, text, durable=False)
         try:
             load_profile(written)
         except WrongInput as error:

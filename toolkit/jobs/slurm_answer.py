@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from toolkit.jobs.submission import is_unreachable, sbatch_environment
 from toolkit.scheduler import programs
 from toolkit.scheduler.programs import Scheduler
+from toolkit.support.files import write_atomically
 from toolkit.support.findings import Finding, Severity
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ def ask_slurm(script: Script, directory: Path) -> Finding | None:
         return None
     with tempfile.TemporaryDirectory(prefix="ctk-") as place:
         path = Path(place, "job.sbatch")
-        path.write_text(script.text, encoding="utf-8")
+        write_atomically(path, script.text, durable=False)
         done = programs.submit(
             Scheduler.SLURM, path, directory=directory, arguments=["--test-only"], env=sbatch_environment(script.job)
         )

@@ -15,6 +15,7 @@ import stat
 import time
 from typing import TYPE_CHECKING, BinaryIO
 
+from toolkit.support.durable import write_out
 from toolkit.support.errors import CheckFailed, CtkError, WrongInput
 from toolkit.support.files import make_directory, write_atomically
 
@@ -56,7 +57,7 @@ def content_digest(path: Path, cache: Path, *, follow: bool = False, fresh: bool
     if time.time_ns() - max(changed for *_, changed in stamps) > _SETTLED:
         with contextlib.suppress(OSError, CtkError):  # it only saves work
             make_directory(kept.parent)
-            write_atomically(kept, digest)
+            write_atomically(kept, digest, durable=False)
     return digest
 
 
@@ -121,6 +122,7 @@ def _tree_digest(root: Path, *, follow: bool) -> str:
 
 def _file_digest(path: Path) -> str:
     with path.open("rb") as file:
+        write_out(file.fileno())  # before the digest is: a power failure must not leave that alone
         return _digest_of(file)
 
 

@@ -57,7 +57,7 @@ def fetch_file(url: str, sha256: str | None, directory: Path, indexes: Iterable[
         )
     if kept is not None:
         make_directory(directory)
-        write_atomically(kept, content)
+        write_atomically(kept, content, durable=False)
     return content
 
 

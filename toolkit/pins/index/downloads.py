@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import hashlib
 import threading
 import urllib.error
@@ -16,8 +15,10 @@ from toolkit.pins.index.locate import Locator, unreachable
 from toolkit.pins.index.retrying import repeat
 from toolkit.store.entries import Entry, Kind
 from toolkit.support.errors import CtkError, MissingOnHost, ProgramFailed
+from toolkit.support.files import FULL, format_free
 from toolkit.support.http_client import Limits, TooLarge, blocks, open_url
 from toolkit.support.parallel import parallel, wait
+from toolkit.support.paths import LARGER_AREA
 from toolkit.support.redaction import server_of
 from toolkit.support.text import count
 
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
 
 _AT_ONCE = 6
 _LARGEST = 8 << 30  # bytes of a file, whatever is declared
-_FULL = (errno.ENOSPC, errno.EDQUOT)
 _MAX_SHOWN = 5
 
 
@@ -130,7 +130,7 @@ class _Download:
             except TooLarge as error:
                 raise too_large(f"the answer of {server} for {wanted.name}", error) from error
             except (OSError, HTTPException, ValueError) as error:
-                if isinstance(error, OSError) and (error.errno in _FULL or error.filename is not None):
+                if isinstance(error, OSError) and (error.errno in FULL or error.filename is not None):
                     raise _not_written(self.store.own, error) from error
                 if isinstance(error, IncompleteRead):
                     raise unreachable(f"the download of {wanted.name} from {server}", error) from error
@@ -168,10 +168,10 @@ class _Download:
 
 
 def _not_written(store: Path, error: OSError) -> MissingOnHost:
-    if error.errno in _FULL:
+    if error.errno in FULL:
         return MissingOnHost(
-            f"no space left for package files in {store}: {error.strerror}",
-            fix="`ctk cache prune` removes what was not used for longest. Or set CTK_HOME to a larger disk.",
+            f"no space left for package files in {store}: {error.strerror} ({format_free(store)})",
+            fix=LARGER_AREA,
             code="disk-full",
         )
     return MissingOnHost(

@@ -47,7 +47,7 @@ def read_requirements(file: File, directory: Path, indexes: Iterable[Index] = ()
     requires = tuple(parse_headers(text).get("requires-dist", ()))
     if kept is not None:
         make_directory(directory)
-        write_atomically(kept, json.dumps(requires))
+        write_atomically(kept, json.dumps(requires), durable=False)
     return requires
 
 

@@ -88,7 +88,7 @@ def _rows(address: str, question: Question, directory: Path) -> list[dict[str, A
     except (OSError, HTTPException, ValueError, AttributeError, RecursionError):
         return []
     make_directory(directory)
-    write_atomically(kept, json.dumps(rows))
+    write_atomically(kept, json.dumps(rows), durable=False)
     return rows
 
 
