@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import signal
 import subprocess
@@ -214,9 +215,35 @@ def test_results_and_temporary_directory(ground: Ground, scheduler: Scheduler) -
     job = replace(JOB, results=True, node_tmp=True, cpus_per_task=4)
     assert ground.run(scheduler, job, TMPDIR=str(ground.directory / "local")).status == 0
     assert (ground.directory / "results/x-7/x").exists()
-    assert f"tmp {ground.directory}/local/ctk-7-" in ground.log()
+    assert f"tmp {ground.directory}/local/ctk-tmp-7-" in ground.log()
     assert "omp 4" in ground.log()
     assert list((ground.directory / "local").iterdir()) == []
+
+
+@EACH
+def test_a_directory_that_a_killed_job_left_is_removed_by_the_next(ground: Ground, scheduler: Scheduler) -> None:
+    """Not one that is in use, nor what a symlink of its name leads to."""
+    local, kept = ground.directory / "local", ground.directory / "kept"
+    for path in (local, kept, *(local / f"ctk-tmp-{name}" for name in ("1-killed", "2-opened", "3-in_use"))):
+        path.mkdir()
+        (path / "file").touch()
+    (local / "ctk-tmp-4-linked").symlink_to(kept)
+    (local / "ctk-images").mkdir()
+    ground.program("apptainer", "sleep 1")  # the removal runs beside the program
+    lock = os.open(local / "ctk-tmp-2-opened", os.O_RDONLY)
+    fcntl.flock(lock, fcntl.LOCK_EX)
+    using = subprocess.Popen(["sleep", "60"], env={**os.environ, "TMPDIR": str(local / "ctk-tmp-3-in_use")})
+    try:
+        job = replace(JOB, node_tmp=True)
+        assert ground.run(scheduler, job, TMPDIR=str(local)).status == 0
+    finally:
+        os.close(lock)
+        using.kill()
+        using.wait()
+    assert {path.name for path in local.iterdir()} == {
+        "file", "ctk-images", "ctk-tmp-2-opened", "ctk-tmp-3-in_use", "ctk-tmp-4-linked",
+    }  # fmt: skip
+    assert (kept / "file").exists()
 
 
 @EACH
