@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import signal
 import subprocess
 from typing import TYPE_CHECKING, Any
@@ -17,6 +18,7 @@ from toolkit.support.findings import Finding, Severity
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
 # A CI system, nohup or a shell's `&` may start pytest with these ignored, and programs inherit that.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
@@ -44,6 +46,23 @@ def _documents_of_programs() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(subprocess, "run", checked)
         yield
+
+
+@pytest.fixture(autouse=True)
+def _empty_home(
+    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """Unit tests see an empty home directory, not that of whoever runs them."""
+    if {"real", "soak"} & {*request.path.parts}:
+        return
+    monkeypatch.setenv("HOME", str(_home(tmp_path_factory)))
+    for name in ("XDG_CONFIG_HOME", "XDG_CACHE_HOME", "XDG_DATA_HOME"):
+        monkeypatch.delenv(name, raising=False)
+
+
+@functools.cache
+def _home(factory: pytest.TempPathFactory) -> Path:
+    return factory.mktemp("home")
 
 
 # A busy machine is no fault of what is tested.
