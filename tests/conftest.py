@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import signal
 import subprocess
 from typing import TYPE_CHECKING, Any
@@ -48,21 +47,19 @@ def _documents_of_programs() -> Iterator[None]:
         yield
 
 
+@pytest.fixture(scope="session")
+def _directory_for_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("home")
+
+
 @pytest.fixture(autouse=True)
-def _empty_home(
-    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory
-) -> None:
+def _empty_home(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, _directory_for_home: Path) -> None:
     """Unit tests see an empty home directory, not that of whoever runs them."""
     if {"real", "soak"} & {*request.path.parts}:
         return
-    monkeypatch.setenv("HOME", str(_home(tmp_path_factory)))
+    monkeypatch.setenv("HOME", str(_directory_for_home))
     for name in ("XDG_CONFIG_HOME", "XDG_CACHE_HOME", "XDG_DATA_HOME"):
         monkeypatch.delenv(name, raising=False)
-
-
-@functools.cache
-def _home(factory: pytest.TempPathFactory) -> Path:
-    return factory.mktemp("home")
 
 
 # A busy machine is no fault of what is tested.

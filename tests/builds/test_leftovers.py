@@ -6,7 +6,9 @@ import os
 import subprocess
 from typing import TYPE_CHECKING
 
+from tests.pins.locks import SMALL
 from toolkit.builds.leftovers import sweep_temporary
+from toolkit.pins.guard.script import guarded
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -59,3 +61,17 @@ def test_files_of_another_user_stay(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(os, "geteuid", lambda: 12345)
     sweep_temporary([tmp_path])
     assert names(tmp_path) == ["ctk-guard.theirs"]
+
+
+def test_the_directory_of_a_killed_guard_is_removed_and_that_of_a_running_one_stays(tmp_path: Path) -> None:
+    begin = guarded(SMALL, "").partition("\ncat >")[0]
+    argv = ["sh", "-ec", f"{begin}\necho $ctk_guard; read -r _"]
+    with subprocess.Popen(argv, env={**os.environ, "TMPDIR": str(tmp_path)}, stdin=-1, stdout=-1, text=True) as shell:
+        assert shell.stdout is not None
+        place = shell.stdout.readline().strip()
+        assert place.startswith(f"{tmp_path}/ctk-guard.")
+        sweep_temporary([tmp_path])
+        assert [str(path) for path in tmp_path.iterdir()] == [place]
+        shell.kill()
+    sweep_temporary([tmp_path])
+    assert names(tmp_path) == []
