@@ -28,10 +28,9 @@ def sweep_temporary(directories: Iterable[Path] | None = None) -> None:
     with contextlib.ExitStack() as stack:
         found = [left for place in sorted(places) for left in _opened(place, stack)]
         # Everything found was open before it had its name, so a process that still uses it is seen now.
-        used = _open_files() if found else set()
+        used = _open_names() if found else set()
         for path, descriptor in found:
-            status = os.fstat(descriptor)
-            if (status.st_dev, status.st_ino) not in used:
+            if path.name not in used:
                 _remove(path, descriptor)
 
 
@@ -51,17 +50,19 @@ def _opened(place: Path, stack: contextlib.ExitStack) -> Iterator[tuple[Path, in
                 yield place / name, descriptor
 
 
-def _open_files() -> set[tuple[int, int]]:
-    """Device and inode of all that other processes have open, as far as this user may see it: of their own."""
+def _open_names() -> set[str]:
+    """The names of all files that other processes have open, as far as this user may see it: of their own.
+
+    By the links alone: a file on a server that does not answer must not block a build. A process in a container may see
+    /tmp elsewhere, so that only the last part of a path says the same everywhere.
+    """
     found = set()
-    for process in Path("/proc").glob("[0-9]*/fd"):
-        if process.parent.name == str(os.getpid()):
-            continue
+    own = str(os.getpid())
+    for process in filter(str.isdigit, os.listdir("/proc")):  # noqa: PTH208 - the names are enough
         with contextlib.suppress(OSError):
-            for entry in process.iterdir():
+            for number in os.listdir(f"/proc/{process}/fd") if process != own else ():  # noqa: PTH208
                 with contextlib.suppress(OSError):
-                    status = entry.stat()
-                    found.add((status.st_dev, status.st_ino))
+                    found.add(os.readlink(f"/proc/{process}/fd/{number}").rpartition("/")[2])  # noqa: PTH115
     return found
 
 
