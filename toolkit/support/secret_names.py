@@ -117,7 +117,7 @@ _OTHER_KINDS = frozenset(
             "begin",
         ),
         *("sentence", "document", "answer", "question", "entity", "word", "char", "byte", "bpe", "lang", "language"),
-        *("recv", "fetch", "search", "list", "import", "export", "delete", "send", "host", "known"),
+        *("gpg", "pgp", "recv", "fetch", "search", "list", "import", "export", "delete", "send", "host", "known"),
     )
 )
 # A name with one of these behind the noun names a place, a form or a number of secrets, or a part of a model.
@@ -220,6 +220,10 @@ def _strength(words: list[str], place: int, *, is_variable: bool) -> Strength:
         return Strength.PASSWORD
     if _SECRETS.fullmatch(word):
         return Strength.STRONG
+    if re.fullmatch(r".*(?:key|token)", word) and (re.sub(r"key$|token$", "", word) in _SECRET_KINDS):
+        return Strength.STRONG  # WANDBKEY
+    if word.endswith("token") and word != "token" and is_variable:
+        return Strength.STRONG  # MYTOKEN
     if word not in _KEYS:
         return Strength.NONE
     # The word just in front decides: `hf_pad_token` is none.

@@ -53,10 +53,12 @@ _REGISTRIES = (
 _KEY_OF_LOGIN = re.compile(r"[A-Za-z0-9_-]{20,}")
 _PIPED = re.compile(
     r"\b(?:echo|printf)\s+(?:-\w+\s+)*(?:['\"]%s(?:\\n)?['\"]\s+)?(?P<value>\"[^\"]*\"|'[^']*'|[^\s|;&]+)\s*\|[^|;&\n]*"
-    r"(?:--password-stdin|--with-token|--passphrase-fd|sudo\s+-S|chpasswd|(?:wandb|huggingface-cli|hf\s+auth)\s+login)"
+    r"(?:--password-stdin|--with-token|--passphrase-fd|sudo\s+-S|chpasswd|kinit|(?:wandb|huggingface-cli|hf\s+auth)\s+login)"
 )
 _COMPOSED = re.compile(r"[\s\"'\\;|&()<>`]")
-_HERE_STRING = re.compile(r"--(?:password-stdin|with-token)\b[^|;&\n]*<<<\s*(?P<value>\"[^\"]*\"|'[^']*'|\S+)")
+_HERE_STRING = re.compile(
+    r"(?:--(?:password-stdin|with-token)|kinit)\b[^|;&\n]*<<<\s*(?P<value>\"[^\"]*\"|'[^']*'|\S+)"
+)
 _PROGRAM = re.compile(r"^\s*(?:import|from|def|class|print|return)\b", re.MULTILINE)  # of Python
 _SEPARATORS = " \t\r\n;|&()<>"
 
@@ -125,6 +127,8 @@ def _is_assigned(match: re.Match[str], text: str) -> bool:
     in_query = text[max(0, match.start() - 1) : match.start()] in ("?", "&") and "=" in separator
     if in_query and name.lower() in ("sig", "signature", "code", "x-amz-signature", "x-goog-signature", "se_sig"):
         return is_secret("secret", value)
+    if name.lower() == "cookie" and ":" in separator and "=" in value:
+        return is_secret("secret", value.partition("=")[2])
     if ":" in separator and not (quoted or match["close"] or separator[-1:].isspace() or _is_header(name)):
         return False  # key:value, 12:30
     if not quoted and _is_code(match, text, value):
