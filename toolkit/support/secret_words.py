@@ -171,6 +171,9 @@ def _named_by_an_option(words: list[str], place: int) -> Iterator[str]:
     before = words[place - 1] if place else ""
     if (option := _OPTION.fullmatch(word)) and is_secret(option["name"], value):
         yield _shown(word) if word.startswith("+") else redact(word)
+    elif option and option["name"] == "auth" and (login := _LOGIN.fullmatch(value)):
+        if is_secret("password", login["password"]):
+            yield "login"
     elif (
         (before in _ASSIGNS or words[place - 2 : place] in (["config", "set"], ["configure", "set"]))
         and _BARE.fullmatch(word)
