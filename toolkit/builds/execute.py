@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, TextIO
 
 from toolkit.builds.form import FLAT, Choice, Form
 from toolkit.builds.layers.make import NotLayered
+from toolkit.builds.leftovers import sweep_temporary
 from toolkit.builds.room import RoomWatch, check_room, disks
 from toolkit.builds.state import BuildState
 from toolkit.builds.steps import Workspace, steps_of
@@ -57,6 +58,7 @@ def execute(plan: BuildPlan, context: BuildContext, listener: Listener) -> Built
     """
     request = plan.request
     context.area.create()
+    sweep_temporary()
     check_room(plan.room, request.output, context.area)
     started = time.monotonic()
     room = RoomWatch(disks(context.area, request.output))

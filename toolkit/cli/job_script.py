@@ -65,6 +65,7 @@ class JobOptions:
     estimate: bool = False
     request: str | None = None
     group: str | None = None
+    not_secret: list[str] | None = None
 
     def job_request(self) -> JobRequest:
         """The job that they describe, unchecked."""
@@ -85,6 +86,7 @@ class JobOptions:
             node_tmp=self.node_tmp,
             request=self.request,
             group=self.group,
+            not_secret=tuple(self.not_secret or ()),
         )
 
 

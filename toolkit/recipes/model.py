@@ -172,7 +172,7 @@ class Recipe:
     `verdict` is the audit verdict that the build requires, or None. `import_skip` are packages (normalised
     names) that the build does not import at its end. `rebased`: `base` is not the one that the file names
     (`--base`), so that the lock in `./defs` is not for it. `group` is the heading under which `ctk list` shows it.
-    `text` is the content of the file.
+    `text` is the content of the file. `not_secret` are names of values that ctk must not refuse as secrets.
     """
 
     name: str
@@ -191,6 +191,7 @@ class Recipe:
     target: Target = field(default_factory=Target)
     rebased: bool = False
     group: str = ""
+    not_secret: tuple[str, ...] = ()
     text: str = field(default="", repr=False, compare=False)
 
     @property

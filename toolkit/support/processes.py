@@ -15,7 +15,7 @@ from toolkit.support.capture import KEPT, Capture, capture_to_end, drain
 from toolkit.support.errors import MissingOnHost, ProgramFailed
 from toolkit.support.parallel import on_stop
 from toolkit.support.redaction import redact, redact_variable
-from toolkit.support.text import visible_word
+from toolkit.support.text import shorten, visible_word
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -83,7 +83,7 @@ class Completed:
         """Return self, or raise ProgramFailed saying that `what` failed, with the program's last lines."""
         if self.ok:
             return self
-        lines = tuple((self.stderr.strip() or self.stdout.strip()).splitlines()[-12:])
+        lines = tuple(map(shorten, (self.stderr.strip() or self.stdout.strip()).splitlines()[-12:]))
         raise ProgramFailed(
             f"{what} failed: {self.argv[0]} exited with status {self.returncode}", fix=fix, last_lines=lines
         )
