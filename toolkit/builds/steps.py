@@ -34,6 +34,8 @@ from toolkit.inventory.contents.sbom import OBJECT_NAME as SBOM_NAME
 from toolkit.inventory.contents.sbom import sbom_text
 from toolkit.inventory.formats.kinds import SANDBOX_MARK
 from toolkit.inventory.formats.sif import DataType
+from toolkit.inventory.formats.sif_digests import OBJECT_NAME as DIGESTS_NAME
+from toolkit.inventory.formats.sif_digests import digests_object
 from toolkit.inventory.formats.sif_edit import NewObject, edit_sif
 from toolkit.pins.bases.steady import unchanged
 from toolkit.pins.guard.log import seconds_of_imports
@@ -59,6 +61,9 @@ if TYPE_CHECKING:
     from toolkit.gpu.audit import Audit
     from toolkit.inventory.formats.sif import Descriptor
     from toolkit.support.findings import Finding
+
+
+OWN_NAMES = (OBJECT_NAME, SBOM_NAME, DIGESTS_NAME)
 
 
 class Step(Protocol):
@@ -257,7 +262,7 @@ class AuditImage:
 
 @dataclass(frozen=True, slots=True)
 class AddRecord:
-    """The record and the bill of materials become objects of the SIF.
+    """The record and the bill of materials become objects of the SIF, and then the digests of all objects.
 
     A script's record has no verdict, and no bill comes with it: `ctk build` builds such an image again.
     """
@@ -273,11 +278,12 @@ class AddRecord:
 
     def run(self, state: BuildState) -> None:
         edit_sif(self.image, drop=_is_own, add=own_objects(state.record, state.sbom))
+        edit_sif(self.image, drop=lambda _found: False, add=[digests_object(self.image, state.digests)])
 
 
 def _is_own(found: Descriptor) -> bool:
     """Whether an earlier build of the image left this object: the layers of an image are merged into a copy of it."""
-    return found.name in (OBJECT_NAME, SBOM_NAME)
+    return found.name in OWN_NAMES
 
 
 def own_objects(record: Record, sbom: str) -> tuple[NewObject, ...]:

@@ -19,7 +19,7 @@ from toolkit.support.errors import CheckFailed, CtkError, WrongInput
 from toolkit.support.files import make_directory, write_atomically
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
     from pathlib import Path
 
 _CHUNK = 1 << 20
@@ -38,13 +38,38 @@ def content_digest(path: Path, cache: Path, *, follow: bool = False, fresh: bool
     With `fresh`, what is remembered is not used. Raises WrongInput if something cannot be read, and CheckFailed
     (`base-changed`) if something changes during the read.
     """
+
+    def compute() -> str:
+        single = path.is_file() and not follow
+        return f"sha256:{_file_digest(path) if single else _tree_digest(path, follow=follow)}"
+
+    return _kept(path, cache, follow, compute, follow=follow, fresh=fresh)
+
+
+def part_digest(path: Path, cache: Path, part: str, compute: Callable[[], str]) -> str:
+    """The digest of a part of a file that `compute` reads, remembered under the name `part`. Raises as above."""
+    return _kept(path, cache, part, compute)
+
+
+def forget_digest(path: Path, cache: Path, *, follow: bool = False) -> None:
+    """Remove what `content_digest` remembers: it was found to be wrong."""
+    with contextlib.suppress(OSError, CtkError):
+        _note(stamps_of(path, follow=follow), cache, follow).unlink()
+
+
+def _note(stamps: list[Stamp], cache: Path, what: object) -> Path:
+    return cache / "digests" / hashlib.sha256(json.dumps([what, stamps]).encode()).hexdigest()
+
+
+def _kept(
+    path: Path, cache: Path, what: object, compute: Callable[[], str], *, follow: bool = False, fresh: bool = False
+) -> str:
     stamps = stamps_of(path, follow=follow)
-    kept = cache / "digests" / hashlib.sha256(json.dumps([follow, stamps]).encode()).hexdigest()
+    kept = _note(stamps, cache, what)
     if not fresh and (known := _remembered(kept)) is not None:
         return known
     try:
-        single = path.is_file() and not follow
-        digest = f"sha256:{_file_digest(path) if single else _tree_digest(path, follow=follow)}"
+        digest = compute()
     except OSError as error:
         raise _unreadable(path, error) from error
     if stamps_of(path, follow=follow) != stamps:

@@ -26,6 +26,7 @@ from toolkit.builds.offline import require_step
 from toolkit.builds.values import read_value
 from toolkit.definitions.layered import METADATA, LayerName
 from toolkit.inventory.formats.layers import layer_names
+from toolkit.inventory.formats.sif_digests import partition_digests
 from toolkit.inventory.formats.sif_edit import copy_base
 from toolkit.pins.bases.steady import unchanged
 from toolkit.pins.guard.log import seconds_of_imports
@@ -95,7 +96,10 @@ class BuildLayers:
     def _build(self, state: BuildState, stored: StoredLayers) -> None:
         lock = state.plan.locked.lock if state.plan.locked else None
         room = self._room(state)
-        with unchanged(state.plan.request.base_state), _workers(self.base, self.image) as (workers, copied):
+        with (
+            unchanged(state.plan.request.base_state),
+            _workers(self.base, self.image, state.context.locks.cache) as (workers, copied),
+        ):
             if lock is not None:
                 state.listener.on_step("comparing the base with the lock")
                 require_passed(judge_base(lock, self.base), state)
@@ -116,9 +120,10 @@ class BuildLayers:
             written.result()
         state.layers, state.packer = layer_names(self.image), packer_version()  # with those of a layered base
         state.used = tuple(layer.path for layer in layers)
+        state.digests = {**copied.result(), **{layer.name: layer.digest for layer in layers if layer.digest}}
         state.import_seconds = seconds_of_imports(state.transcript.last_lines)
 
-    def _write(self, copied: Future[None], layers: tuple[Layer, ...], room: LayerRoom) -> None:
+    def _write(self, copied: Future[dict[str, str]], layers: tuple[Layer, ...], room: LayerRoom) -> None:
         metadata = inspect_object(self.base, layers, room.runtime, self.scratch)
         copied.result()
         assemble(self.image, layers, self.text, metadata)
@@ -232,16 +237,23 @@ class BuildLayers:
 
 
 @contextlib.contextmanager
-def _workers(base: Path, image: Path) -> Iterator[tuple[ThreadPoolExecutor, Future[None]]]:
-    """Threads, of which one first copies `base` to `image`, and this copy. An error in the block stops it."""
+def _workers(base: Path, image: Path, cache: Path) -> Iterator[tuple[ThreadPoolExecutor, Future[dict[str, str]]]]:
+    """Threads, of which one first copies `base` to `image`, and the digests of the partitions that are copied.
+
+    An error in the block stops it.
+    """
     stopped = threading.Event()
 
-    def stop_here(_done: int, _size: int) -> None:
+    def stop_here(*_bytes: int) -> None:
         if stopped.is_set():
             raise InterruptedError
 
+    def copy() -> dict[str, str]:
+        copy_base(base, image, stop_here)
+        return partition_digests(base, cache, stop_here)
+
     with ThreadPoolExecutor(2) as workers:
-        copied = workers.submit(copy_base, base, image, stop_here)
+        copied = workers.submit(copy)
         try:
             yield workers, copied
         except BaseException:
