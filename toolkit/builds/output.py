@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from toolkit.builds.record import read_record, record_beside
 from toolkit.builds.target import TargetKind
 from toolkit.inventory.formats.kinds import PathKind, damaged_header, kind_of
-from toolkit.inventory.formats.sif_digests import find_damage
+from toolkit.inventory.formats.sif_digests import require_undamaged
 from toolkit.support.errors import WrongInput
 from toolkit.support.files import leads_into_hidden, open_regular, refuse_link
 from toolkit.support.ownership import is_trusted, user_name
@@ -70,13 +70,11 @@ def _refuse_damaged(final: Path) -> None:
     try:
         if kind_of(final) is PathKind.DAMAGED:
             raise damaged_header(final)
-        reason = find_damage(final, None)
+        require_undamaged(final, None, fix)
     except WrongInput as error:
-        if error.code != "corrupt-image":
-            return
-        raise WrongInput(error.message, fix=fix, code=error.code) from error
-    if reason is not None:
-        raise WrongInput(f"{final} is damaged: {reason}", fix=fix, code="corrupt-image")
+        if error.code == "corrupt-image":
+            error.fix = fix
+            raise
 
 
 def _expected_target(request: BuildRequest) -> str:

@@ -21,6 +21,7 @@ from toolkit.builds.offline import KeptBase, require_step
 from toolkit.builds.output import check_output
 from toolkit.builds.permission import check_permission
 from toolkit.builds.plan import OwnSource
+from toolkit.builds.private import PrivateFiles
 from toolkit.builds.progress import STARTING
 from toolkit.builds.reading_back import require_readable
 from toolkit.builds.record import CHANGED, OBJECT_NAME, record_beside, write_beside
@@ -104,9 +105,11 @@ def steps_of(plan: BuildPlan, context: BuildContext, workspace: Workspace) -> tu
     assert plan.base.image is not None and not isinstance(plan.source, OwnSource)  # noqa: S101, PT018
     image, text = workspace.beside / "image", plan.source.text
     lent = _lent(plan, context, workspace)
-    places = (image, plan.base.image, text, plan.layers, workspace.scratch)
+    files = PrivateFiles.of(plan, context, workspace.scratch)
+    layers = files.in_layers(plan.layers) if files is not None else plan.layers
+    places = (image, plan.base.image, text, layers, workspace.scratch)
     build = BuildLayers(*places, lent.binds, lent.environment, lent.house)
-    return (*lent.files, build, *_finish(plan, context, workspace, image))
+    return (*([files] if files is not None else []), *lent.files, build, *_finish(plan, context, workspace, image))
 
 
 def flat_steps(plan: BuildPlan, context: BuildContext, workspace: Workspace) -> tuple[ShellStep, ...]:
@@ -121,10 +124,14 @@ def flat_steps(plan: BuildPlan, context: BuildContext, workspace: Workspace) -> 
         source, text = workspace.beside / f"{request.target.name}.def", plan.source.text
         if plan.start is not None and (layered := layered_base(plan.start)) is not None:
             directory, text = workspace.scratch, over_flat_base(text, plan.start)
-            steps.append(MergeLayers(layered, directory / flat_name(layered), directory, request.options))
+            merged = directory / flat_name(layered)
+            steps.append(MergeLayers(plan.base.image or layered, merged, directory, request.options))
         elif (kept := KeptBase.of(plan, context, workspace.scratch)) is not None:
             directory, text = workspace.scratch, kept.definition(text)
             steps.append(kept)
+        if (files := PrivateFiles.of(plan, context, workspace.scratch)) is not None:
+            directory, text = workspace.scratch, files.in_text(text)
+            steps.append(files)
         steps.append(TextFile(source, text))
     if request.target.kind is TargetKind.IMAGE:
         merge = MergeLayers(source, image, workspace.scratch, request.options, is_target=True)

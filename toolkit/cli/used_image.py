@@ -31,14 +31,15 @@ def used_image(image: Path, user: str) -> tuple[Finding, ...]:
 
 def require_undamaged(image: Path) -> None:
     """Raise WrongInput (`corrupt-image`) if an image is not what `ctk build` made."""
-    try:
-        reason = damage_of(image)
-    except WrongInput as error:
-        if error.code == "corrupt-image":
-            error.fix = _fix(image)
-        raise
-    if reason is not None:
-        raise WrongInput(f"{image} is damaged: {reason}", fix=_fix(image), code="corrupt-image")
+    from toolkit.inventory.formats.sif_digests import require_undamaged as require
+
+    with _reading(f"Checking {image.name}") as progress:
+        try:
+            require(image, _cache(), "", progress)
+        except WrongInput as error:
+            if error.code == "corrupt-image":
+                error.fix = _fix(image)
+            raise
 
 
 def damage_of(image: Path) -> str | None:

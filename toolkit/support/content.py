@@ -1,7 +1,8 @@
 """The digest of a file or a directory of this machine, computed once: remembered as long as nothing of it changes.
 
 `ctime` changes with every write and every change of times (`touch -r`), and an ordinary user cannot set it. Only a
-write through a shared memory map can leave it as it is.
+write through a shared memory map can leave it as it is. So what another user can change is copied, and the copy hashed,
+before anything is made of it (`private_copy`).
 """
 
 from __future__ import annotations
@@ -11,12 +12,14 @@ import hashlib
 import json
 import os
 import re
+import shutil
 import stat
 import time
 from typing import TYPE_CHECKING, BinaryIO
 
 from toolkit.support.errors import CheckFailed, CtkError, WrongInput
-from toolkit.support.files import make_directory, write_atomically
+from toolkit.support.files import make_directory, open_at_once, write_atomically
+from toolkit.support.ownership import others_can_change
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -49,12 +52,6 @@ def content_digest(path: Path, cache: Path, *, follow: bool = False, fresh: bool
 def part_digest(path: Path, cache: Path, part: str, compute: Callable[[], str]) -> str:
     """The digest of a part of a file that `compute` reads, remembered under the name `part`. Raises as above."""
     return _kept(path, cache, part, compute)
-
-
-def forget_digest(path: Path, cache: Path, *, follow: bool = False) -> None:
-    """Remove what `content_digest` remembers: it was found to be wrong."""
-    with contextlib.suppress(OSError, CtkError):
-        _note(stamps_of(path, follow=follow), cache, follow).unlink()
 
 
 def _note(stamps: list[Stamp], cache: Path, what: object) -> Path:
@@ -102,6 +99,65 @@ def state_of_copied(sources: Iterable[Path]) -> str:
     Raises as `stamps_of` does.
     """
     return hashlib.sha256(json.dumps([stamps_of(source, follow=True) for source in sources]).encode()).hexdigest()
+
+
+def others_can_change_in(path: Path, *, follow: bool = False) -> bool:
+    """Whether a user other than this one and root can change `path`, or something in it.
+
+    Raises WrongInput if something cannot be read.
+    """
+    try:
+        return any(others_can_change(status) for _, _, status in walk(path, follow=follow))
+    except OSError as error:
+        raise _unreadable(path, error) from error
+
+
+def private_copy(source: Path, copy: Path, cache: Path, *, follow: bool = False) -> None:
+    """Copy a file or a directory to the new path `copy`, in a directory of this user, and compare it with its digest.
+
+    Owners are not kept; all that is in the digest is (`content_digest`). Raises WrongInput if something cannot be read,
+    CheckFailed (`base-changed`) if the copy does not have the digest, and OSError where it cannot be written.
+    """
+    digest = content_digest(source, cache, follow=follow)
+    closed: list[tuple[Path, int]] = []
+    for name, path, status in walk(source, follow=follow):
+        here, mode = copy / name if name else copy, stat.S_IMODE(status.st_mode)
+        if stat.S_ISDIR(status.st_mode):
+            here.mkdir(0o700)
+            closed.append((here, mode))
+        elif stat.S_ISLNK(status.st_mode):
+            here.symlink_to(path.readlink())
+        elif stat.S_ISFIFO(status.st_mode):
+            os.mkfifo(here, mode)
+        elif stat.S_ISREG(status.st_mode):
+            _copy_file(path, here, mode)
+        else:
+            raise WrongInput(f"cannot copy {path}: it is a device or a socket", code="not-a-file")
+    for here, mode in reversed(closed):
+        here.chmod(mode)
+    if content_digest(copy, cache, follow=follow) != digest:
+        raise changed_unseen(source, cache, follow=follow)
+
+
+def changed_unseen(source: Path, cache: Path, *, follow: bool = False) -> CheckFailed:
+    """The error for a file whose copy does not have its digest, which is forgotten."""
+    with contextlib.suppress(OSError, CtkError):
+        _note(stamps_of(source, follow=follow), cache, follow).unlink()
+    return CheckFailed(
+        f"{source} does not have the content that ctk read before, and its times are the same",
+        fix="Another user can write to it. Run the command again when nobody does, or start from a copy of your own.",
+        code="base-changed",
+    )
+
+
+def _copy_file(source: Path, copy: Path, mode: int) -> None:
+    try:
+        file = open(source, "rb", opener=open_at_once)  # noqa: SIM115
+    except OSError as error:
+        raise _unreadable(source, error) from error
+    with file, copy.open("xb") as target:
+        shutil.copyfileobj(file, target, _CHUNK)
+        os.fchmod(target.fileno(), mode)
 
 
 def walk(root: Path, *, follow: bool = False) -> Iterator[tuple[str, Path, os.stat_result]]:

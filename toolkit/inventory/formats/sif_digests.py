@@ -107,6 +107,18 @@ def find_damage(image: Path, cache: Path | None, progress: Progress = _silent) -
     return reason
 
 
+def require_undamaged(image: Path, cache: Path | None, fix: str, progress: Progress = _silent) -> None:
+    """Raise WrongInput (`corrupt-image`) with this fix if `find_damage` finds something, or an image is truncated."""
+    try:
+        reason = find_damage(image, cache, progress)
+    except WrongInput as error:
+        if error.code == "corrupt-image":
+            error.fix = fix
+        raise
+    if reason is not None:
+        raise WrongInput(f"{image} is damaged: {reason}", fix=fix, code="corrupt-image")
+
+
 def remember_built(image: Path, cache: Path) -> None:
     """Remember that the image, which was just built, is whole. It waits for the next tick of a fine clock."""
     with contextlib.suppress(OSError, WrongInput):
@@ -199,7 +211,7 @@ def _compare(sif: Sif, table: Mapping[str, Any], progress: Progress) -> str | No
 
 def _is_needed(entry: Mapping[str, Any]) -> bool:
     """Whether an object is never removed or replaced by hand."""
-    return entry["type"] == DataType.PARTITION or entry["name"] == _RECORD
+    return bool(entry["type"] == DataType.PARTITION or entry["name"] == _RECORD)
 
 
 def _title(sif: Sif, found: Descriptor) -> str:
