@@ -65,11 +65,11 @@ def _fix(image: Path) -> str:
 
 def _cache() -> Path | None:
     """Where is remembered which images were read; None without a work area."""
-    from toolkit.support.paths import work_area
+    from toolkit.cli.area import open_work_area
     from toolkit.support.site import load_site
 
     try:
-        return work_area(load_site()).path / "cache"
+        return open_work_area(load_site()).path / "cache"
     except CtkError:
         return None
 

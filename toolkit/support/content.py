@@ -157,6 +157,7 @@ def _copy_file(source: Path, copy: Path, mode: int) -> None:
         raise _unreadable(source, error) from error
     with file, copy.open("xb") as target:
         shutil.copyfileobj(file, target, _CHUNK)
+        target.flush()  # a write after it would take the setuid bit
         os.fchmod(target.fileno(), mode)
 
 

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 OBJECT_NAME = "ctk-digests.json"
 _RECORD = "ctk.json"
 _SCHEMA = "ctk.digests/1"
-_KEYS = {"id", "type", "group", "link", "name", "size", "partition", "created", "digest"}
+_KEYS = {"id", "type", "group", "link", "name", "size_bytes", "partition", "created", "digest"}
 _BLOCK = 4 << 20
 # A write in the same tick of the clock leaves ctime as it is. A kernel's tick is 10 ms at most; a time without
 # microseconds is that of a file system with a clock of its own, of 2 s at most.
@@ -156,7 +156,7 @@ def _description(found: Descriptor) -> dict[str, Any]:
         "group": found.group,
         "link": found.link,
         "name": found.name,
-        "size": found.size,
+        "size_bytes": found.size,
         "partition": partition,
         "created": found.created,
     }
