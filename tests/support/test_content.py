@@ -236,7 +236,9 @@ def test_private_copy_of_what_changed_without_new_times_is_refused_and_its_diges
     assert content_digest(tree, cache) == right
 
 
-@pytest.mark.parametrize(("mode", "expected"), [(0o644, False), (0o666, True), (0o2777, True)])
-def test_what_all_can_write_to_others_can_change(tree: Path, mode: int, expected: bool) -> None:
-    (tree / "program").chmod(mode)
+@pytest.mark.parametrize(("name", "expected"), [("program", True), ("pipe", False), ("closed", False)])
+def test_only_files_that_all_can_write_to_are_what_others_can_change(tree: Path, name: str, expected: bool) -> None:
+    """A sandbox has a `tmp` with mode 1777, and perhaps devices."""
+    assert not others_can_change_in(tree)
+    (tree / name).chmod(0o1777)
     assert others_can_change_in(tree) is expected

@@ -102,12 +102,14 @@ def state_of_copied(sources: Iterable[Path]) -> str:
 
 
 def others_can_change_in(path: Path, *, follow: bool = False) -> bool:
-    """Whether a user other than this one and root can change `path`, or something in it.
+    """Whether a user other than this one and root can write to the file `path`, or to a file in it.
 
-    Raises WrongInput if something cannot be read.
+    Who can write to a directory alone can only put other files there, which have other stamps. Raises WrongInput if
+    something cannot be read.
     """
     try:
-        return any(others_can_change(status) for _, _, status in walk(path, follow=follow))
+        found = (status for _, _, status in walk(path, follow=follow))
+        return any(stat.S_ISREG(status.st_mode) and others_can_change(status) for status in found)
     except OSError as error:
         raise _unreadable(path, error) from error
 
@@ -127,12 +129,11 @@ def private_copy(source: Path, copy: Path, cache: Path, *, follow: bool = False)
             closed.append((here, mode))
         elif stat.S_ISLNK(status.st_mode):
             here.symlink_to(path.readlink())
-        elif stat.S_ISFIFO(status.st_mode):
-            os.mkfifo(here, mode)
         elif stat.S_ISREG(status.st_mode):
             _copy_file(path, here, mode)
-        else:
-            raise WrongInput(f"cannot copy {path}: it is a device or a socket", code="not-a-file")
+        else:  # a pipe, a socket, or with root a device
+            os.mknod(here, status.st_mode, status.st_rdev)
+            here.chmod(mode)
     for here, mode in reversed(closed):
         here.chmod(mode)
     if content_digest(copy, cache, follow=follow) != digest:

@@ -29,8 +29,6 @@ def others_can_change(status: os.stat_result) -> bool:
     The group of a user's own name has no other members: with it, a umask of 002 is usual.
     """
     mode = status.st_mode
-    if stat.S_ISLNK(mode):
-        return not is_trusted(status.st_uid)
     by_group = bool(mode & stat.S_IWGRP) and not _is_private(status.st_gid)
     return not is_trusted(status.st_uid) or by_group or bool(mode & stat.S_IWOTH)
 
