@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 from toolkit.builds.pulling import about_base
 from toolkit.definitions.definition import file_line
 from toolkit.definitions.steps import Input, steps
-from toolkit.inventory.formats.kinds import PathKind, kind_of
 from toolkit.inventory.formats.sif_edit import copy_base
 from toolkit.store.keeping import forget_lost
 from toolkit.store.publishing import writing
@@ -35,7 +34,7 @@ def own_image(image: Path, context: BuildContext, listener: Listener) -> Path:
     There it is kept by its digest. A directory is copied by the build itself. Raises CheckFailed (`base-changed`) if
     the copy does not have the digest that the lock has or gets, and as `Store.publish` does.
     """
-    if kind_of(image) is not PathKind.SIF or not others_can_change_in(image):
+    if not image.is_file() or not others_can_change_in(image):
         return image
     store, cache = context.store, context.locks.cache
     digest = content_digest(image, cache)

@@ -64,9 +64,6 @@ if TYPE_CHECKING:
     from toolkit.support.findings import Finding
 
 
-OWN_NAMES = (OBJECT_NAME, SBOM_NAME, DIGESTS_NAME)
-
-
 class Step(Protocol):
     """One action of a build."""
 
@@ -290,7 +287,7 @@ class AddRecord:
 
 def _is_own(found: Descriptor) -> bool:
     """Whether an earlier build of the image left this object: the layers of an image are merged into a copy of it."""
-    return found.name in OWN_NAMES
+    return found.name in (OBJECT_NAME, SBOM_NAME, DIGESTS_NAME)
 
 
 def own_objects(record: Record, sbom: str) -> tuple[NewObject, ...]:
