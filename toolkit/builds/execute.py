@@ -14,6 +14,7 @@ from toolkit.builds.room import RoomWatch, check_room, disks
 from toolkit.builds.state import BuildState
 from toolkit.builds.steps import Workspace, steps_of
 from toolkit.builds.transcript import Transcript
+from toolkit.inventory.formats.sif_digests import remember_built
 from toolkit.runtime.area import scratch_of
 from toolkit.store.needs import note_image
 from toolkit.support.errors import WrongInput
@@ -87,6 +88,8 @@ def execute(plan: BuildPlan, context: BuildContext, listener: Listener) -> Built
     if request.recipe is not None and not request.sandbox:
         used = [*([state.plan.base.image] if state.plan.base.image is not None else []), *state.used]
         note_image(context.store.own, request.output, request.recipe.name, used)
+    if not request.sandbox:
+        remember_built(request.output, context.locks.cache)
     size = 0 if request.sandbox else request.output.stat().st_size
     seconds = time.monotonic() - started
     return Built(

@@ -25,6 +25,7 @@ from toolkit.definitions.labels import has_labels_of_ctk
 from toolkit.definitions.layered import layer_steps
 from toolkit.gpu.targets import check_target, judge_packages, judge_target
 from toolkit.inventory.formats.layers import layer_names
+from toolkit.inventory.formats.sif_digests import require_undamaged
 from toolkit.pins.bases.before_pull import lent_login, require_architecture
 from toolkit.pins.bases.steady import PresentBase, unchanged
 from toolkit.pins.lock.lockfile import dump_locks
@@ -95,6 +96,7 @@ def _resolve_image(request: BuildRequest, context: BuildContext) -> BuildPlan:
     if context.preview:
         raise WrongInput("--dry-run does not apply to an image whose layers are merged", fix="Omit --dry-run.")
     source = Path(request.target.text).absolute()
+    require_undamaged(source, context.locks.cache, f"Build or copy {source} again.")
     require_layers(source)
     record = read_record(source) or Record(request.target.identity, tools=Tools(runtime=context.runtime.version_text))
     return BuildPlan(request, OwnSource(source), replace(record, inputs={}, layers=()), start=request.base)

@@ -10,6 +10,7 @@ import typer
 from toolkit.cli.clusters import ClusterOption, cluster_machines, profile_of, refuse_both
 from toolkit.cli.documents import images as documents
 from toolkit.cli.output import print_findings, print_json, print_table, say, suggest
+from toolkit.cli.used_image import require_undamaged
 from toolkit.gpu.audit import audit_image
 from toolkit.gpu.compatibility import listed_gpus
 from toolkit.gpu.targets import check_target, machines
@@ -61,6 +62,7 @@ def audit(
         ctk audit trial.sif --json --allow cpu-only           in CI
     """
     refuse_both(cluster, gpu=gpu, driver=driver)
+    require_undamaged(image)
     target = Target(listed_gpus(gpu or ()), driver)
     if target == Target() and cluster is None:
         target = _target_of_recipe(image)

@@ -10,6 +10,7 @@ import typer
 
 from toolkit.cli.not_started import status_of
 from toolkit.cli.output import print_findings, print_text
+from toolkit.cli.used_image import used_image
 from toolkit.support.errors import WrongInput
 
 
@@ -40,7 +41,6 @@ def run(
     """
     from toolkit.builds.record import recipe_of
     from toolkit.gpu.host import host_gpu
-    from toolkit.inventory.formats.kinds import existing_image
     from toolkit.inventory.formats.layers import layers_of
     from toolkit.pins.bases.local import require_runnable
     from toolkit.recipes.catalogue import Catalogue
@@ -53,7 +53,7 @@ def run(
     from toolkit.support.site import load_site
     from toolkit.support.text import path_argument
 
-    existing_image(image)
+    doubts = used_image(image, "the container")
     words = chosen_command(tuple(command or ()), shell)
     if not words:
         example = command_line(["ctk", "run", path_argument(image), "python", "train.py"])
@@ -76,7 +76,7 @@ def run(
         from toolkit.builds.outdated import outdated
 
         print_findings(filter(None, [outdated(image, recipe, catalogue.own)]), stderr=True)
-    print_findings(hidden_links(Path.cwd(), binds), stderr=True)
+    print_findings((*doubts, *hidden_links(Path.cwd(), binds)), stderr=True)
     status = attach(argv, env=environment)
     by_shell = inside != list(words)
     found = status_of(status, runtime, image, words, binds=binds, environment=environment, by_shell=by_shell)

@@ -150,7 +150,7 @@ def read_small(path: Path) -> bytes:
     Raises WrongInput if it is not a regular file, which could block forever or never end, or has more than 8 MiB, and
     OSError if it cannot be read.
     """
-    with open(path, "rb", opener=_open_at_once) as file:
+    with open(path, "rb", opener=open_at_once) as file:
         if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
             raise WrongInput(
                 f"{path} is not a regular file", fix="Remove it, or choose another name.", code="not-a-file"
@@ -161,7 +161,7 @@ def read_small(path: Path) -> bytes:
     return content
 
 
-def _open_at_once(path: str, flags: int) -> int:
+def open_at_once(path: str, flags: int) -> int:
     """Open without waiting for the other end of a pipe."""
     return os.open(path, flags | os.O_NONBLOCK | os.O_NOCTTY)
 
