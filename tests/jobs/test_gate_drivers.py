@@ -38,6 +38,7 @@ LD_LIBRARY_PATH=$DRIVER exec "$@"
 """
 # Starts the command on two nodes at once, as srun and mpirun do.
 STARTER = """#!/bin/bash
+[[ $1 != --version ]] || exit
 [[ ${*: -1} != program ]] || exec echo "the program"
 until [[ $1 == bash ]]; do shift; done
 for node in n1 n2; do
@@ -258,7 +259,9 @@ def test_gate_of_several_units_on_one_host_asks_it_once_for_all(place: Place) ->
 
 def test_gate_has_the_framework_compute_only_on_the_gpus_that_it_chose(place: Place) -> None:
     text = "import os\nprint('ctk-gate: computed 1 on', os.environ.get('CUDA_VISIBLE_DEVICES'))"
-    check = GateCheck("Name", "import os, sys\nif sys.argv[1]:\n os.environ['CUDA_VISIBLE_DEVICES'] = sys.argv[1]\n" + text, "python3")
+    check = GateCheck(
+        "Name", "import os, sys\nif sys.argv[1]:\n os.environ['CUDA_VISIBLE_DEVICES'] = sys.argv[1]\n" + text, "python3"
+    )
     status, log = place.run(Scheduler.GRID_ENGINE, job_of(1, gate_check=check), 4, None, **HELD)
     assert status == 0, log
     assert "ctk: GPU gate: n1: usable GPUs: 1; on 3\n" in log
@@ -268,13 +271,15 @@ def test_gate_has_the_framework_compute_only_on_the_gpus_that_it_chose(place: Pl
     ("variables", "words", "starts"),
     [
         ({"CTK_GATE_GPUS": "2"}, r"the driver shows 1 of the 2 GPUs .*\[too-few-gpus\]", False),
-        ({"CTK_GATE_GPUS": "x[$(touch planted)]", "CTK_GATE_CALL_LIMIT": "x[$(touch planted)]"}, "usable GPUs: 1$", True),
+        (
+            {"CTK_GATE_GPUS": "x[$(touch planted)]", "CTK_GATE_CALL_LIMIT": "x[$(touch planted)]"},
+            "usable GPUs: 1$",
+            True,
+        ),
         ({"SLURM_GPUS_ON_NODE": "", "SLURM_GPUS": "x[$(touch planted)]"}, "usable GPUs: 1$", True),
     ],
 )
-def test_gate_reads_its_variables_as_numbers(
-    place: Place, variables: dict[str, str], words: str, starts: bool
-) -> None:
+def test_gate_reads_its_variables_as_numbers(place: Place, variables: dict[str, str], words: str, starts: bool) -> None:
     status, log = place.run(SLURM, job_of(1), 1, None, **variables)
     assert (status == 0) == starts, log
     assert re.search(rf"^ctk: GPU gate: n1: .*{words}", log, re.MULTILINE), log

@@ -130,11 +130,14 @@ def contained(
     cwd: Path | None = None,
     kept: int = KEPT,
     changes: Mapping[str, str | None] | None = None,
+    step: Callable[[str], str | None] = lambda _: None,
+    start_factor: float = 1.0,
 ) -> Iterator[Callable[[float], Completed]]:
     """Start a program in a session of its own; after the block nothing of the session is left.
 
-    Yields what waits for its end, at most so many seconds from its start: a program that needs longer is ended. Of what
-    it prints, the first and the last part (`kept` bytes) are kept. Its standard input is a pipe without data, which
+    Yields what waits for its end, at most so many seconds: a program that needs longer is ended. `step` says of the end
+    of what it has printed which step it has begun, None before the first one; each has its own seconds, and the start
+    has `start_factor` times as many. Of what it prints, the first and the last part (`kept` bytes) are kept. Its standard input is a pipe without data, which
     ends when the block does, or when this process is killed. `env` is its complete environment, of which `--trace`
     shows `changes`. Raises MissingOnHost if there is no such program.
     """
@@ -149,7 +152,16 @@ def contained(
         return child.poll() is not None
 
     def wait(timeout: float) -> Completed:
-        timed_out = not capture_to_end(child, (output, errors), started + timeout)
+        begun, since = None, started
+
+        def deadline() -> float:
+            nonlocal begun, since
+            now = step(output.recent()) or begun
+            if now != begun:
+                begun, since = now, time.monotonic()
+            return since + (timeout if begun else timeout * start_factor)
+
+        timed_out = not capture_to_end(child, (output, errors), deadline)
         if timed_out:
             end_session(child.pid, ended, grace=1.0)
         status = child.wait()
