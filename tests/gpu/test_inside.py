@@ -43,6 +43,13 @@ def test_time_limit_and_signals_are_told(tmp_path: Path) -> None:
     assert answer(tmp_path, "echo ctk-inside; exit 255").ending.signal is None
 
 
+def test_limit_is_for_each_step_and_the_start_has_its_own(tmp_path: Path) -> None:
+    steps = "sleep 1; echo ctk-inside; " + "".join(f"echo ctk-step:{step}; sleep 0.5; " for step in range(4))
+    found = answer(tmp_path, steps + """echo 'mark:{"a": 1}'""", timeout=1.5)
+    assert (found.facts, found.ending.seconds, found.ending.step) == ({"a": 1}, None, "3")
+    assert answer(tmp_path, "echo ctk-inside; sleep 60", timeout=0.2).ending.seconds == 1
+
+
 def test_processes_that_are_left_are_listed(tmp_path: Path) -> None:
     assert answer(tmp_path, "echo ctk-inside; echo ctk-left:worker").ending.left == ("worker",)
 

@@ -28,7 +28,7 @@ def check_gpu(
         typer.Option(
             metavar="SECONDS",
             min=1,
-            help="Time limit of each step in the container; its start may take 5 times as long.",
+            help="Time limit of each step in the container; 5 times as long for its start.",
         ),
     ] = TIMEOUT,
     log: Annotated[

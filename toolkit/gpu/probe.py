@@ -61,9 +61,9 @@ class Probe:
 
     `cuda_init` is the CUresult of cuInit(0), None if libcuda did not load (then `cuda_error` says why);
     `cuda_version` is the newest CUDA that the driver serves, 12040 for 12.4; `nvml_init` an nvmlReturn_t. The `hip_`
-    values are the same for AMD, `visible_by` the variable that has `visible_devices` there, `writable` whether this user may open /dev/kfd. `python` is None if the image has no
-    Python to ask with, or the probe did not come to its end: then little else is known. `unreadable` says why its
-    answer is not one of the payload.
+    values are the same for AMD, `visible_by` the variable that `visible_devices` is of, `writable` whether this user
+    may open /dev/kfd. `python` is None if the image has no Python to ask with, or the probe did not come to its end:
+    then little else is known. `unreadable` says why its answer is not one of the payload.
     """
 
     python: str | None

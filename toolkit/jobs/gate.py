@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 # Seconds for one call of the driver. On a node with many GPUs and no persistence daemon, the first cuInit takes tens of
 # seconds.
 LIMIT = 60
-# Seconds for the start of the container: from a cold parallel file system, or where the image is unpacked first, minutes
-# are usual, and say nothing about the GPU.
+# Seconds for the start of the container: from a cold parallel file system, or where the image is unpacked first, it
+# takes minutes, which say nothing about the GPU.
 START_LIMIT = 600
 END = "CTK_GATE_CHECK"
 

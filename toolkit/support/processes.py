@@ -136,10 +136,10 @@ def contained(
     """Start a program in a session of its own; after the block nothing of the session is left.
 
     Yields what waits for its end, at most so many seconds: a program that needs longer is ended. `step` says of the end
-    of what it has printed which step it has begun, None before the first one; each has its own seconds, and the start
-    has `start_factor` times as many. Of what it prints, the first and the last part (`kept` bytes) are kept. Its standard input is a pipe without data, which
-    ends when the block does, or when this process is killed. `env` is its complete environment, of which `--trace`
-    shows `changes`. Raises MissingOnHost if there is no such program.
+    of what it has printed which step it has begun, None before the first one: each has so many seconds of its own, and
+    the start `start_factor` times as many. Of what it prints, the first and the last part (`kept` bytes) are kept. Its
+    standard input is a pipe without data, which ends when the block does, or when this process is killed. `env` is its
+    complete environment, of which `--trace` shows `changes`. Raises MissingOnHost if there is no such program.
     """
     import time
 
