@@ -116,7 +116,7 @@ def test_job_on_a_broken_node_fails_at_once_and_says_which_and_why(jobs: Jobs, d
     reasons = {
         "two": "n2: cuInit returned 803: libcuda and the kernel module have different versions [driver-mismatch]. ",
         "hang": "n3: the driver did not answer within",
-        "held": "n1: the driver did not answer within 3 s: cuInit did not return [driver-hangs]. Submit again without this",
+        "held": "n1: the driver did not answer within 3 s: cuInit did not return [driver-hangs]. Submit again",
         "taken": "n1: GPU 1: a program cannot begin to use it: cuDevicePrimaryCtxRetain returned 46: another process",
         "emptied": "n1: the driver shows no GPU; in the container, CUDA_VISIBLE_DEVICES is empty [no-visible-device]. ",
         "crash": "n4: the driver ended the program that asked it, by signal 11",
