@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 import re
+import signal
 import subprocess
 import sys
 import time
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -20,6 +22,9 @@ from toolkit.lab.configuration import CLUSTER_PREFIX
 from toolkit.lab.tracking import MARK_VARIABLE
 from toolkit.runtime.layer_check import FIX
 from toolkit.support.explanations import explanations
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 GATE = gate_lines("./trial.sif", userns=False)
 # A call of the driver, which hangs where nothing follows.
@@ -158,6 +163,27 @@ def test_gate_driver_that_hangs_ends_the_script(tmp_path: Path) -> None:
         "ctk: GPU gate: n7: the driver did not answer within 1 s: cuInit did not return [driver"
     )
     assert done.stderr.count("\n") == 1, "nothing of bash about the signal"
+
+
+@pytest.mark.parametrize("ending", ["TERM", "KILL"])
+def test_gate_leaves_no_container_where_the_script_is_ended(tmp_path: Path, ending: str) -> None:
+    (tmp_path / "bin").mkdir()
+    runtime = tmp_path / "bin" / "apptainer"
+    runtime.write_text("#!/bin/bash\necho $$ >started && mv started number\nexec sleep 60\n")
+    runtime.chmod(0o755)
+    environment = {"PATH": f"{runtime.parent}:/usr/bin:/bin", "SLURM_JOB_ID": "7", "SLURMD_NODENAME": "n7"}
+    with subprocess.Popen(["bash", "-c", GATE], cwd=tmp_path, env=environment, stderr=subprocess.DEVNULL) as script:
+        until((tmp_path / "number").exists)
+        script.send_signal(getattr(signal, f"SIG{ending}"))
+    number = (tmp_path / "number").read_text().strip()
+    until(lambda: not Path("/proc", number).exists())
+
+
+def until(holds: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 20
+    while not holds():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
 
 
 @pytest.mark.parametrize("directory", [".", "/nowhere"])
