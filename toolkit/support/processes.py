@@ -136,10 +136,10 @@ def contained(
     """Start a program in a session of its own; after the block nothing of the session is left.
 
     Yields what waits for its end, at most so many seconds: a program that needs longer is ended. `step` says of the end
-    of what it has printed which step it has begun, None before the first one: each has so many seconds of its own, and
-    the start `start_factor` times as many. Of what it prints, the first and the last part (`kept` bytes) are kept. Its
-    standard input is a pipe without data, which ends when the block does, or when this process is killed. `env` is its
-    complete environment, of which `--trace` shows `changes`. Raises MissingOnHost if there is no such program.
+    of what it has printed which step it has begun, None before the first: each has so many seconds, the start
+    `start_factor` times as many. Of its output, the first and the last part (`kept` bytes) are kept. Its standard input
+    is a pipe without data, which ends with the block, or when this process is killed. `env` is its complete
+    environment, of which `--trace` shows `changes`. Raises MissingOnHost if there is no such program.
     """
     import time
 
@@ -156,13 +156,11 @@ def contained(
 
         def deadline() -> float:
             nonlocal begun, since
-            now = step(output.recent()) or begun
-            if now != begun:
+            if (now := step(output.recent()) or begun) != begun:
                 begun, since = now, time.monotonic()
             return since + (timeout if begun else timeout * start_factor)
 
-        timed_out = not capture_to_end(child, (output, errors), deadline)
-        if timed_out:
+        if timed_out := not capture_to_end(child, (output, errors), deadline):
             end_session(child.pid, ended, grace=1.0)
         status = child.wait()
         drain((output, errors))
