@@ -256,7 +256,7 @@ def test_golden_script_of_grid_engine_runs(cell: GridEngine, place: Path, name: 
     check(done)
     log = done.logs[0]
     if name == "plain":
-        assert re.search(r"GPU gate: \S+: usable GPUs: 2\n", log), log
+        assert re.search(r"GPU gate: \S+: usable GPUs: 1\n", log), log
     if name == "full":  # a module, and a framework that computes on each of two nodes
         assert "\nmodule load cuda/12.4\n" in log
         assert len(re.findall(r"GPU gate: \S+: usable GPUs: 2; it computes\n", log)) == 2, log
@@ -277,7 +277,7 @@ def test_golden_script_of_pbs_runs(ordinary_user: User, place: Path, node_progra
     check(done)
     log = done.logs[0]
     if name.startswith("plain"):
-        assert re.search(r"GPU gate: \S+: usable GPUs: 2\n", log), log
+        assert re.search(r"GPU gate: \S+: usable GPUs: 1\n", log), log
     if name == "full.pbs":
         assert "ctk: nodes n1,n2, " in log
         assert len(re.findall(r"GPU gate: \S+: usable GPUs: 2\n", log)) == 2, log

@@ -24,7 +24,12 @@ def check_gpu(
         str, typer.Option(metavar="NAME", help="Framework to check; auto: those of the image; none: the driver only.")
     ] = AUTO,
     timeout: Annotated[
-        float, typer.Option(metavar="SECONDS", min=1, help="Time limit of each check in the container.")
+        float,
+        typer.Option(
+            metavar="SECONDS",
+            min=1,
+            help="Time limit of each step in the container; 5 times as long for its start.",
+        ),
     ] = TIMEOUT,
     log: Annotated[
         Path | None, typer.Option("--log", metavar="FILE", help="Read the log of a job instead (-: standard input).")

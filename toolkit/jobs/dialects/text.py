@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from toolkit.jobs.gate import LIMIT, gate_values, layer_values
+from toolkit.jobs.gate import LIMIT, START_LIMIT, gate_values, layer_values, request_values
 from toolkit.jobs.model import SIGNALS
 from toolkit.jobs.quoting import quoted
 from toolkit.runtime.engine import NAMES
@@ -69,6 +69,8 @@ def _values(job: Job, dialect: Dialect, marker: str) -> dict[str, object]:
         "forward": dialect.forward(job),
         "gate": job.gate and job.uses_gpu,
         "limit": LIMIT,
+        "start_limit": START_LIMIT,
+        **request_values(job, slurm=slurm),
         "gate_check": gate_values(job.gate_check),
         **layer_values(job.layers),
         "monitor": job.monitor and job.uses_gpu,
