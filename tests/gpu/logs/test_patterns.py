@@ -38,7 +38,7 @@ def test_a_line_that_a_pattern_matches_has_one_of_its_cores() -> None:
 
 def test_the_groups_have_each_core_of_each_pattern_under_a_word_of_it() -> None:
     grouped = {(core, pattern.id) for _, group in core_groups() for core, found in group for pattern in found}
-    assert grouped == {(core.encode(), pattern.id) for pattern in patterns() for core in pattern.cores}
+    assert grouped == {(re.sub("[1-9]", "0", core).encode(), pattern.id) for pattern in patterns() for core in pattern.cores}
     assert all(word in core for word, group in core_groups() for core, _ in group)
 
 

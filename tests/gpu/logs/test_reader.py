@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.gpu.logs.corpus import CASES
-from toolkit.gpu.logs import reader
+from toolkit.gpu.logs import notes
 from toolkit.gpu.logs.reader import read_log
 
 USED = "GPU available: True (cuda), used: True"
@@ -67,7 +67,7 @@ def test_an_accelerate_line_is_found_behind_a_rank() -> None:
 
 
 def test_more_ranks_than_any_job_has_are_not_told_apart(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reader, "_MAX_RANKS", 3)
+    monkeypatch.setattr(notes, "_MAX_RANKS", 3)
     ranks = [rank for _, _, rank in seen("".join(f"{rank}: {USED}\n" for rank in range(50)).encode())]
     assert ranks == [0, 1, 2, None]
 

@@ -17,12 +17,14 @@ from toolkit.support.findings import Finding, Severity
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from toolkit.gpu.logs.reader import Log, Sighting
+    from toolkit.gpu.logs.notes import Sighting
+    from toolkit.gpu.logs.reader import Log
 
 _ANY = "cuda"  # the family whose lines concern every framework
 _NETWORK = (Kind.TCP, Kind.RDMA)  # NCCL starts only on a GPU
 _ON_GPU = (Kind.USED, *_NETWORK, Kind.MEMORY, Kind.CRASH, Kind.CLAIM)
 _ON_CPU = (Kind.FALLBACK, Kind.CAUSE, Kind.CPU_CLAIM)
+_SAID = (Kind.CLAIM, Kind.CPU_CLAIM)
 _FAILED = (Kind.MEMORY, Kind.CRASH)
 _STOPPED = (Kind.GATE, Kind.NOT_STARTED)
 _VAGUE = (None, "log-cpu-used", "framework-gpu-start-failed")  # codes of lines that do not say why themselves
@@ -46,6 +48,7 @@ class _Answer:
     """Where one framework of one rank computed: `on_gpu`, with the lines that decide it and those against it."""
 
     rank: int | None
+    family: str
     on_gpu: bool
     deciding: Sighting
     against: Sighting | None
@@ -57,17 +60,21 @@ def judge_log(log: Log) -> Judgement:
         return Judgement(GpuVerdict.NOT_KNOWN, tuple(_silence(log)), ())
     answers = _answers(log.sightings)
     verdict, decided = _verdict(answers)
+    doubts = _doubts(verdict, answers, log)
+    if doubts:
+        verdict, decided = GpuVerdict.NOT_KNOWN, []
     stopped = _stopped(log.sightings)
     if stopped and _is_last(stopped, log.sightings):
         return _not_started(stopped, log)
     findings = (
-        *_device_findings(verdict, decided, log),
+        *(doubts or _device_findings(verdict, decided, log)),
         *_contradictions(verdict, answers, decided),
         *_earlier_stop(stopped),
         *_failures(log.sightings, decided if verdict is GpuVerdict.USED else []),
         *_idle(log.sightings),
         *_network(log.sightings),
         *_endings(log.sightings),
+        *_unproven(log),
         *_harmless(log.sightings),
     )
     first = list({id(answer.deciding): answer.deciding for answer in decided}.values())
@@ -96,7 +103,7 @@ def _not_started(stopped: list[Sighting], log: Log) -> Judgement:
         findings.append(Finding("log-not-started", Severity.INFO, _said(end)))
     return Judgement(
         GpuVerdict.NOT_VISIBLE,
-        (*findings, *_endings(log.sightings), *_harmless(log.sightings)),
+        (*findings, *_endings(log.sightings), *_unproven(log), *_harmless(log.sightings)),
         _evidence(stopped, log.sightings),
     )
 
@@ -123,14 +130,14 @@ def _answers(sightings: list[Sighting]) -> list[_Answer]:
             lines = [seen for seen in of_rank if seen.pattern.family in (family, _ANY)]
             deciding = _deciding(lines)
             if deciding is not None:
-                found.append(_answer(rank, deciding, lines))
+                found.append(_answer(rank, family, deciding, lines))
     return found
 
 
-def _answer(rank: int | None, deciding: Sighting, lines: list[Sighting]) -> _Answer:
+def _answer(rank: int | None, family: str, deciding: Sighting, lines: list[Sighting]) -> _Answer:
     on_gpu = deciding.pattern.kind in _ON_GPU
     opposite = _ON_CPU if on_gpu else (Kind.USED, *_NETWORK, Kind.CLAIM)
-    return _Answer(rank, on_gpu, deciding, _latest(seen for seen in lines if seen.pattern.kind in opposite))
+    return _Answer(rank, family, on_gpu, deciding, _latest(seen for seen in lines if seen.pattern.kind in opposite))
 
 
 def _deciding(lines: list[Sighting]) -> Sighting | None:
@@ -142,7 +149,7 @@ def _deciding(lines: list[Sighting]) -> Sighting | None:
         if found := _latest(seen for seen in lines if seen.pattern.kind in kinds):
             return found
     causes = [seen for seen in lines if seen.pattern.kind is Kind.CAUSE]
-    said = _latest([*causes, *(seen for seen in lines if seen.pattern.kind in (Kind.CLAIM, Kind.CPU_CLAIM))])
+    said = _latest([*causes, *(seen for seen in lines if seen.pattern.kind in _SAID)])
     if said is not None and said.pattern.kind is Kind.CLAIM:
         # Programs say that they use a GPU for which they have no code, and then fail or do not.
         causes = [seen for seen in causes if seen.pattern.code == "gpu-not-covered"]
@@ -182,6 +189,34 @@ def _verdict(answers: list[_Answer]) -> tuple[GpuVerdict, list[_Answer]]:
         if answer.on_gpu:
             used.setdefault(answer.rank, answer)
     return GpuVerdict.USED, list(used.values())
+
+
+def _doubts(verdict: GpuVerdict, answers: list[_Answer], log: Log) -> list[Finding]:
+    """Why the use that lines show is not certain: a process of no known rank, or lines that were not looked at."""
+    if verdict is not GpuVerdict.USED:
+        return []
+    if log.unread:
+        message = "The log has so many lines about devices that not all of them were looked at."
+        fix = "Extract the lines of one run or one rank, and check those: `ctk check-gpu --log -` reads standard input."
+        return [Finding("log-not-fully-read", Severity.WARNING, message, fix)]
+    ranked = [answer for answer in answers if answer.rank is not None]
+    for other in answers:
+        same = [answer for answer in ranked if answer.family == other.family and other.rank is None]
+        only_said = other.deciding.pattern.kind is Kind.CPU_CLAIM
+        if other.on_gpu or not same or (only_said and all(one.deciding.pattern.kind not in _SAID for one in same)):
+            continue
+        return [_contradiction(f"{_said(other.deciding)} {_said(same[0].deciding)} The first line names no rank.")]
+    return []
+
+
+def _unproven(log: Log) -> Iterator[Finding]:
+    if log.unproven is not None:
+        yield Finding(
+            "log-unproven-line",
+            Severity.INFO,
+            f"Line {log.unproven} reads like one of ctk, but has not the token of the job's script: it does not count.",
+            "A program printed it, or the script is of an older ctk: write the script again for the next job.",
+        )
 
 
 def _device_findings(verdict: GpuVerdict, decided: list[_Answer], log: Log) -> Iterator[Finding]:

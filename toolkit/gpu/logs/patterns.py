@@ -5,7 +5,8 @@ concern every family), `date` (when the sources were read). Keys of a pattern: `
 several of which every such line contains one), `regex`, `versions`, `meaning` (may use the groups of the regex),
 `source`, and for a problem `code` and `fix`. With `message`, the regex must match the whole message of a line: what
 stands behind its timestamps, levels and names of loggers. `general` (a file): lines that several programs print; they
-count only if no pattern of another file says what the same line means. `parts` (a file): what `@NAME@` in a regex is.
+count only if no pattern of another file says what the same line means. `own` (a file): lines of ctk, of which the regex
+matches what stands behind `ctk[TOKEN]: `. `parts` (a file): what `@NAME@` in a regex is.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ class Kind(StrEnum):
 
     USED: the framework works on the GPU. MEMORY, CRASH: it failed there. FALLBACK: it does not work on the GPU.
     CAUSE: why it cannot. CLAIM, CPU_CLAIM: the program says on which device it works. VISIBLE: the GPU is seen.
-    GATE, NOT_STARTED: ctk's gate found no usable GPU, and ended the job. IDLE: some GPUs of the job were not used.
+    TOKEN: ctk's job script announces what its lines have. GATE, NOT_STARTED: ctk's gate found no usable GPU, and ended the job. IDLE: some GPUs of the job were not used.
     TCP, RDMA, NO_RDMA: what NCCL talks over. TIME_LIMIT, HOST_MEMORY, CANCELLED: who ended the job. HARMLESS: nothing.
     """
 
@@ -40,6 +41,7 @@ class Kind(StrEnum):
     CLAIM = "claim"
     CPU_CLAIM = "cpu-claim"
     VISIBLE = "visible"
+    TOKEN = "token"
     GATE = "gate"
     NOT_STARTED = "not-started"
     IDLE = "idle"
@@ -50,6 +52,14 @@ class Kind(StrEnum):
     HOST_MEMORY = "host-memory"
     CANCELLED = "cancelled"
     HARMLESS = "harmless"
+
+
+# Kinds that may keep a log from being one of a program that used the GPU.
+NEGATIVE = frozenset(
+    {Kind.FALLBACK, Kind.CAUSE, Kind.CPU_CLAIM, Kind.GATE, Kind.NOT_STARTED, Kind.IDLE, Kind.MEMORY, Kind.CRASH}
+)
+# Cores are compared with lines whose digits are all 0.
+_DIGITS = str.maketrans("123456789", "000000000")
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +79,7 @@ class Pattern:
     fix: str | None = None
     message: bool = False
     general: bool = False
+    own: bool = False
 
 
 @cache
@@ -88,6 +99,7 @@ def _read(path: Path) -> list[Pattern]:
             regex=re.compile(_regex(row, content.get("parts", {})), re.IGNORECASE if row.get("ignore_case") else 0),
             message=row.get("message", False),
             general=content.get("general", False),
+            own=content.get("own", False),
             **{key: row.get(key) for key in _PLAIN},
         )
         for row in content["pattern"]
@@ -103,17 +115,17 @@ def _regex(row: dict[str, Any], parts: dict[str, str]) -> str:
 
 @cache
 def core_groups() -> tuple[tuple[bytes, tuple[tuple[bytes, tuple[Pattern, ...]], ...]], ...]:
-    """What to search a log for: a word, and the cores with that word, each with its patterns.
+    """What to search a log for: a word, and the cores with that word, each with its patterns; digits are all 0.
 
     Where the word is absent, none of its cores has to be looked for.
     """
     by_core: dict[str, list[Pattern]] = {}
     for pattern in patterns():
-        for core in pattern.cores:
+        for core in dict.fromkeys(core.translate(_DIGITS) for core in pattern.cores):
             by_core.setdefault(core, []).append(pattern)
     groups: dict[str, list[tuple[bytes, tuple[Pattern, ...]]]] = {}
     for core, found in by_core.items():
-        word = next((word for word in _WORDS if word in core), core)
+        word = next((word for word in _WORDS if word in core), core.strip("\n"))
         groups.setdefault(word, []).append((core.encode(), tuple(found)))
     return tuple((word.encode(), tuple(cores)) for word, cores in groups.items())
 
