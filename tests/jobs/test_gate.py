@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.inventory.making import overlay, system, write_sif
+from tests.tokens import without_token
 from toolkit.inventory.formats.layers import layers_of
 from toolkit.jobs.gate import gate_lines
 from toolkit.jobs.model import GateCheck
@@ -38,11 +39,6 @@ def run(directory: Path, body: str, lines: str = GATE, **more: str) -> subproces
     )
     done.stdout, done.stderr = without_token(done.stdout), without_token(done.stderr)
     return done
-
-
-def without_token(text: str) -> str:
-    """What a script prints, as if its lines had no token."""
-    return re.sub(r"^ctk: .*, token \w+\n|(?<=^ctk)\[[0-9a-f]{12}\](?=: )", "", text, flags=re.MULTILINE)
 
 
 @pytest.mark.parametrize(

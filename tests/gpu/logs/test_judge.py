@@ -243,8 +243,8 @@ def test_a_fix_is_never_that_of_a_log() -> None:
 def test_noise_of_the_shell_may_come_before_the_token() -> None:
     log = "bash: warning: setlocale: LC_ALL: cannot change locale\n" + BEGIN + GATE
     assert judged(log).verdict is GpuVerdict.NOT_VISIBLE
-    token = "ctk: GPU gate of this script, token 5e1c90ab32f7\n"
-    assert judged(token + GATE).verdict is GpuVerdict.NOT_VISIBLE
+    begin = "ctk: GPU gate of this script, token 5e1c90ab32f7\n"
+    assert judged(begin + GATE).verdict is GpuVerdict.NOT_VISIBLE
 
 
 @pytest.mark.parametrize(
@@ -315,7 +315,9 @@ def test_evidence_begins_with_the_deciding_lines_and_is_bounded() -> None:
 def is_settled(case: Case) -> bool:
     """Whether the order of the lines cannot matter: all that say something of the device agree."""
     kinds = {sighting.pattern.kind for sighting in judged(case.log).evidence}
-    return ", token " not in case.log and not (kinds & {Kind.USED, Kind.CLAIM} and kinds & {Kind.FALLBACK, Kind.CAUSE, Kind.CPU_CLAIM})
+    return ", token " not in case.log and not (
+        kinds & {Kind.USED, Kind.CLAIM} and kinds & {Kind.FALLBACK, Kind.CAUSE, Kind.CPU_CLAIM}
+    )
 
 
 SETTLED = [case for case in CASES if is_settled(case)]

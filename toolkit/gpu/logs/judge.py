@@ -36,11 +36,15 @@ _MAX_RANKS_NAMED = 8
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """The verdict, the findings, and the lines that prove them, the deciding ones first."""
+    """The verdict, the findings, and the lines that prove them, the deciding ones first.
+
+    `only_said`: nothing but words of programs gives the verdict.
+    """
 
     verdict: GpuVerdict
     findings: tuple[Finding, ...]
     evidence: tuple[Sighting, ...]
+    only_said: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +82,8 @@ def judge_log(log: Log) -> Judgement:
         *_harmless(log.sightings),
     )
     first = list({id(answer.deciding): answer.deciding for answer in decided}.values())
-    return Judgement(verdict, findings, _evidence(first, log.sightings))
+    only_said = bool(decided) and all(answer.deciding.pattern.kind in _SAID for answer in decided)
+    return Judgement(verdict, findings, _evidence(first, log.sightings), only_said)
 
 
 def _stopped(sightings: list[Sighting]) -> list[Sighting]:

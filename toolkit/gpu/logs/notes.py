@@ -33,7 +33,7 @@ ESCAPES = re.compile(rb"\x1b(?:\[[0-9;?]*[ -/]*[@-~]|\][^\x07\x1b\r\n]{0,200}(?:
 _RANK = re.compile(r"\s*(?:\[(?:rank|default)(\d{1,6})\]:?|\[\d+,(\d{1,6})\]<\w+>:|\[(\d{1,6})\]:? |(\d{1,6}): )\s*")
 # What stands before the message of a line. One piece at a time is removed, so that no line takes long.
 _BEFORE_MESSAGE = re.compile(
-    r"""\s+ | [-–—>#*=|•+]+\s | [^\x00-\x7f\w]+
+    r"""\s+ | [-–—>#*=|•+]+\s | [^\x00-\x7f\w]+ | [\u2139\ufe0f]+
       | \[[^\[\]]{0,100}\]:? | \([^()]{0,100}\):? | <[^<>]{0,100}>:?
       | \d{1,4}[-/:.]\d[\d:.,/T+-]*Z?(?=[\s\]|:,-]|$) | [IW]\d{4}\s | \d{4,}\s
       | (?:DEBUG|INFO|NOTICE|WARN(?:ING)?|debug|info|warning)\b(?::[\w.]{1,60}:)?:?
@@ -42,7 +42,7 @@ _BEFORE_MESSAGE = re.compile(
     re.VERBOSE,
 )
 _MAX_BEFORE = 40
-_LONGEST_MESSAGE = 600
+_LONGEST_MESSAGE = 600  # bytes
 # Bytes that are not UTF-8, such as the C1 form of a terminal's codes.
 _NO_CHARACTERS = re.compile("\ufffd[0-9;?]*[ -/]?[A-Za-z]?$|\ufffd")
 # The scheduler's own messages and those of the shell may come before the script's first line.
@@ -104,18 +104,18 @@ class Notes:
 
     def add(self, span: Span, raw: bytes, candidates: Iterable[Pattern]) -> None:
         """Note what a line says, of which `candidates` are the patterns whose cores it has."""
-        raw = ESCAPES.sub(b"", raw) if b"\x1b" in raw else raw
-        rank, text = self._rank(raw.decode("utf-8", errors="replace"))
-        message = ""
-        if len(text) <= _LONGEST_MESSAGE and any(pattern.message for pattern in candidates):
-            message = _message(text)
+        rank, text = self._rank(_decoded(raw))
+        message = _message_for(raw, text, candidates)
         matches = [
             (pattern, match)
             for pattern in candidates
-            if (match := self._own(pattern, text, span) if pattern.own else pattern.regex.search(message if pattern.message else text))
+            if (
+                match := self._own(pattern, text, span)
+                if pattern.own
+                else pattern.regex.search(message if pattern.message else text)
+            )
         ]
-        said = any(not pattern.general and pattern.kind not in _SIDE for pattern, _ in matches)
-        kept = [(pattern, match) for pattern, match in matches if not (said and pattern.general)]
+        kept = _without_words(matches)
         for number, (pattern, match) in enumerate(kept[:MAX_OF_LINE]):
             self._note(pattern, rank, span, number, text, match)
 
@@ -125,7 +125,7 @@ class Notes:
         match = begin and pattern.regex.match(text, begin.end())
         if begin is None or match is None:
             return None
-        if pattern.kind is Kind.TOKEN:
+        if pattern.kind is Kind.BEGIN:
             if begin[1] is None and self._token is None and span.line <= _MAX_LINES_BEFORE_TOKEN:
                 self._token = match["token"]
             return None
@@ -161,6 +161,43 @@ class Notes:
         seen.count += span.count
         seen.last = max(seen.last, span.last_line)
         seen.last_order = max(seen.last_order, span.last_order + number)
+
+
+def _without_words(matches: list[tuple[Pattern, re.Match[str]]]) -> list[tuple[Pattern, re.Match[str]]]:
+    """Without general lines where another pattern says more of the same line: one of a framework, or with a code.
+
+    Of the words of a program one is enough, that of the CPU before that of the GPU.
+    """
+    special = [found for found in matches if not found[0].general]
+    general = [found for found in matches if found[0].general]
+    if any(pattern.kind not in _SIDE for pattern, _ in special):
+        return special
+    named = [found for found in general if found[0].code]
+    return special + (named or sorted(general, key=lambda found: found[0].kind is not Kind.CPU_CLAIM)[:1])
+
+
+def may_match(zeros: bytes, candidates: Iterable[Pattern]) -> bool:
+    """Whether a pattern may match a line whose digits are all 0, or any other line of the same form."""
+    if len(zeros) > _LONGEST_MESSAGE:
+        candidates = [pattern for pattern in candidates if not pattern.message]
+    if not candidates:
+        return False
+    text = _decoded(zeros)
+    if begin := _RANK.match(text):
+        text = text[begin.end() :]
+    message = _message_for(zeros, text, candidates)
+    return any(pattern.own or pattern.of_zeros.search(message if pattern.message else text) for pattern in candidates)
+
+
+def _decoded(raw: bytes) -> str:
+    raw = ESCAPES.sub(b"", raw) if b"\x1b" in raw else raw
+    return raw.decode("utf-8", errors="replace")
+
+
+def _message_for(raw: bytes, text: str, candidates: Iterable[Pattern]) -> str:
+    if len(raw) > _LONGEST_MESSAGE or not any(pattern.message for pattern in candidates):
+        return ""
+    return _message(text)
 
 
 def _message(text: str) -> str:

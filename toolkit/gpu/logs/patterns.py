@@ -1,12 +1,13 @@
 """The lines of logs that say something about the GPU: typed form of `patterns/*.toml`.
 
 Keys of a file: `title` (the framework), `family` (whose lines confirm or contradict one another; lines of "cuda"
-concern every family), `date` (when the sources were read). Keys of a pattern: `kind`, `core` (lower-case text, or
-several of which every such line contains one), `regex`, `versions`, `meaning` (may use the groups of the regex),
-`source`, and for a problem `code` and `fix`. With `message`, the regex must match the whole message of a line: what
-stands behind its timestamps, levels and names of loggers. `general` (a file): lines that several programs print; they
-count only if no pattern of another file says what the same line means. `own` (a file): lines of ctk, of which the regex
-matches what stands behind `ctk[TOKEN]: `. `parts` (a file): what `@NAME@` in a regex is.
+concern every family; a pattern may have its own of both), `date` (when the sources were read). Keys of a pattern:
+`kind`, `core` (lower-case text, or several of which every such line contains one), `regex`, `versions`, `meaning` (may
+use the groups of the regex), `source`, and for a problem `code` and `fix`. With `message`, the regex must match the
+whole message of a line: what stands behind its timestamps, levels and names of loggers. `general` (a file): lines that
+several programs print; they count only if no pattern of another file says what the same line means. `own` (a file):
+lines of ctk, of which the regex matches what stands behind `ctk[TOKEN]: `. `parts` (a file): what `@NAME@` in a regex
+is.
 """
 
 from __future__ import annotations
@@ -29,7 +30,8 @@ class Kind(StrEnum):
 
     USED: the framework works on the GPU. MEMORY, CRASH: it failed there. FALLBACK: it does not work on the GPU.
     CAUSE: why it cannot. CLAIM, CPU_CLAIM: the program says on which device it works. VISIBLE: the GPU is seen.
-    TOKEN: ctk's job script announces what its lines have. GATE, NOT_STARTED: ctk's gate found no usable GPU, and ended the job. IDLE: some GPUs of the job were not used.
+    BEGIN: ctk's job script announces the token of its lines. GATE, NOT_STARTED: ctk's gate found no usable GPU, and
+    ended the job. IDLE: some GPUs of the job were not used.
     TCP, RDMA, NO_RDMA: what NCCL talks over. TIME_LIMIT, HOST_MEMORY, CANCELLED: who ended the job. HARMLESS: nothing.
     """
 
@@ -41,7 +43,7 @@ class Kind(StrEnum):
     CLAIM = "claim"
     CPU_CLAIM = "cpu-claim"
     VISIBLE = "visible"
-    TOKEN = "token"
+    BEGIN = "begin"
     GATE = "gate"
     NOT_STARTED = "not-started"
     IDLE = "idle"
@@ -81,6 +83,11 @@ class Pattern:
     general: bool = False
     own: bool = False
 
+    @property
+    def of_zeros(self) -> re.Pattern[str]:
+        """A regex that matches the line with 0 for each digit, if `regex` matches the line."""
+        return _of_zeros(self.regex)
+
 
 @cache
 def patterns() -> tuple[Pattern, ...]:
@@ -92,8 +99,8 @@ def _read(path: Path) -> list[Pattern]:
     content = parse_toml(path.read_text(encoding="utf-8"))
     return [
         Pattern(
-            framework=content["title"],
-            family=content["family"],
+            framework=row.get("title", content["title"]),
+            family=row.get("family", content["family"]),
             kind=Kind(row["kind"]),
             cores=tuple([row["core"]] if isinstance(row["core"], str) else row["core"]),
             regex=re.compile(_regex(row, content.get("parts", {})), re.IGNORECASE if row.get("ignore_case") else 0),
@@ -104,6 +111,12 @@ def _read(path: Path) -> list[Pattern]:
         )
         for row in content["pattern"]
     ]
+
+
+@cache
+def _of_zeros(regex: re.Pattern[str]) -> re.Pattern[str]:
+    kept = r"(\{\d*,?\d*\}|\\x\w\w|\(\?P[=<]\w+)"  # repetitions, characters by their number, and names of groups
+    return re.compile(re.sub(f"{kept}|[1-9]", lambda match: match[1] or "0", regex.pattern), regex.flags)
 
 
 def _regex(row: dict[str, Any], parts: dict[str, str]) -> str:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from itertools import compress
 from typing import TYPE_CHECKING
 
-from toolkit.gpu.logs.notes import ESCAPES, MAX_OF_LINE, Notes, Span
+from toolkit.gpu.logs.notes import ESCAPES, MAX_OF_LINE, Notes, Span, may_match
 from toolkit.gpu.logs.patterns import NEGATIVE, core_groups
 from toolkit.inventory.formats.sif import is_sif
 
@@ -31,6 +31,8 @@ _ALL, _SOME, _OF_A_CORE = 100_000, 200, 20
 _ALL_TEXT, _SOME_TEXT = 384 << 20, 1 << 17
 # Letters in lower case and digits as 0: lines of one shape differ in nothing that a core has.
 _SHAPE = bytes.maketrans(b"ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789\r", b"abcdefghijklmnopqrstuvwxyz" + b"0" * 10 + b"\n")
+_ZEROS = bytes.maketrans(b"123456789", b"0" * 9)
+_MAX_KNOWN = 50_000
 _NO_MARKS = bytes(byte for byte in range(256) if byte not in b"\r\n")
 # How a file begins that is not a text, and how to read it as one.
 _NOT_TEXT = (
@@ -118,18 +120,19 @@ def read_log(stream: BinaryIO, on_progress: Callable[[int], None] | None = None)
 class _Lines:
     """Looks at lines: all of a usual log, and at each only once where it is repeated.
 
-    That a log of any content is read in a minute per GiB, lines that differ only in digits are searched together for the
-    cores of patterns. Of logs with more lines of interest than `_ALL`, or more text than `_ALL_TEXT` in lines that differ,
-    some is left out.
+    That a log of any content is read at 1 GiB a minute, lines that differ only in digits are searched together for the
+    cores of patterns. Of logs with more lines of interest than `_ALL`, or with more text than `_ALL_TEXT` in lines that
+    differ, some is left out.
     """
 
     notes: Notes
     newlines: int = 0  # before the lines that are looked at next
     # Whether a line was left out that might say that the program did not use the GPU.
     unread: bool = False
-    _left: int = _ALL
-    _text_left: int = _ALL_TEXT
+    _left: int = field(default_factory=lambda: _ALL)
+    _text_left: int = field(default_factory=lambda: _ALL_TEXT)
     _order: int = 0
+    _silent: dict[bytes, bool] = field(default_factory=dict)
 
     def look(self, data: bytes, mark: bytes, *, begins: bool) -> None:
         """Note what the lines in `data` say, of which the last ends with `mark`; the first `begins` in it."""
@@ -149,7 +152,8 @@ class _Lines:
             last = {pieces[index]: index for index in chosen}
             first = {pieces[index]: index for index in reversed(chosen)}
             counts = Counter(pieces[index] for index in chosen)
-            indices = self._few(sorted(first.values()), few, lambda index: wanted[shapes[index]])
+            spoken = [index for piece, index in first.items() if not self._is_silent(piece, wanted[shapes[index]])]
+            indices = self._few(sorted(spoken), few, lambda index: wanted[shapes[index]])
             counted = newlines = 0
             for index in indices:
                 piece = pieces[index]
@@ -196,6 +200,17 @@ class _Lines:
         half = _SOME_TEXT // 2
         return text[: text.find(b"\n", half) + 1] + text[text.rfind(b"\n", 0, -half) :]
 
+    def _is_silent(self, piece: bytes, candidates: list[Pattern]) -> bool:
+        """Whether no pattern matches a line, asked once of lines that differ only in digits."""
+        zeros = piece.translate(_ZEROS)
+        silent = self._silent.get(zeros)
+        if silent is None:
+            if len(self._silent) >= _MAX_KNOWN:
+                self._silent.clear()
+            self._left = max(0, self._left - 1)
+            silent = self._silent[zeros] = not may_match(zeros, candidates)
+        return silent
+
     def _few(self, indices: list[int], few: int, candidates: Callable[[int], list[Pattern]]) -> list[int]:
         """The first and last of many."""
         if len(indices) <= few:
@@ -209,7 +224,7 @@ class _Lines:
 
 def _rows_with(text: bytes, core: bytes, few: int) -> tuple[list[bytes], bool]:
     """The lines of `text` that have a core, or the first and last few; and whether these are all."""
-    rows = []
+    rows: list[bytes] = []
     position = text.find(core)
     while position >= 0 and len(rows) < few // 2:
         start, end = text.rfind(b"\n", 0, position) + 1, text.find(b"\n", position)
