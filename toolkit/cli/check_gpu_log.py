@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 _ANSWERS = {
     GpuVerdict.USED: ("{log}: the program used the GPU{so}.", "bold green"),
     GpuVerdict.CPU_FALLBACK: ("{log}: the program did not use the GPU{so}.", "bold red"),
+    GpuVerdict.START_FAILED: ("{log}: the program failed before it computed on the GPU.", "bold red"),
     GpuVerdict.NOT_VISIBLE: ("{log}: the program was not started: its job had no usable GPU.", "bold red"),
     GpuVerdict.NOT_KNOWN: ("{log} does not say whether the program used the GPU.", "bold yellow"),
 }

@@ -18,7 +18,7 @@ from toolkit.support.explanations import explanations
 if TYPE_CHECKING:
     import random
 
-VERDICTS = ("gpu-used", "cpu-fallback", "not-known", "gpu-not-visible")
+VERDICTS = ("gpu-used", "cpu-fallback", "gpu-start-failed", "not-known", "gpu-not-visible")
 TF_USED = "I tensorflow/core/common_runtime/gpu/gpu_device.cc:1639] Created device /job:localhost/replica:0/task:0/device:GPU:0 with 78945 MB memory:  -> device: 0\n"  # noqa: E501
 TF_CPU = "I tensorflow/tsl/cuda/cudart_stub.cc:28] Could not find cuda drivers on your machine, GPU will not be used.\n"
 TORCH_USED = "GPU available: True (cuda), used: True\n"
@@ -94,7 +94,7 @@ def test_a_harmless_line_is_never_the_cause(case: Case) -> None:
         (TORCH_USED + OOM, "gpu-used", "gpu-out-of-memory"),
         (TF_USED + "CUDA error: an illegal memory access was encountered\n", "gpu-used", "gpu-program-error"),
         (TORCH_USED + "RuntimeError: CUDA error: no kernel image is available for execution on the device\n",
-         "cpu-fallback", "gpu-not-covered"),
+         "gpu-start-failed", "gpu-not-covered"),
         ("using device: cuda\nno CUDA-capable device is detected\n", "cpu-fallback", "no-visible-device"),
         ("CUDA available: True\n", "not-known", "log-without-device"),
         ("CUDA available: False\nUsing device: cpu\n", "cpu-fallback", "log-cpu-used"),
@@ -369,7 +369,9 @@ def test_interleaved_ranks_are_told_apart(cases: list[Case], prefix: str, data: 
         lines.append(prefix.format(rank) + queues[rank].pop(0))
     alone = {judged("".join(f"0: {line}\n" for line in case.log.strip("\n").splitlines())).verdict for case in cases}
     said = {verdict.value for verdict in alone} - {"not-known"}
-    expected = next((verdict for verdict in ("cpu-fallback", "gpu-used") if verdict in said), "not-known")
+    expected = next(
+        (verdict for verdict in ("cpu-fallback", "gpu-start-failed", "gpu-used") if verdict in said), "not-known"
+    )
     assert judged("\n".join(lines)).verdict.value == expected
 
 

@@ -115,6 +115,7 @@ Pretraining on cuda
 GPU available, training on cuda
 GPU is available. Using GPU.
 Model running on GPU
+Epoch 1: gpu_mem 10.2G
 """
 CPU = """\
 Using device: cpu
@@ -206,7 +207,6 @@ training on 1 devices (GPUs/TPUs)
 max tokens per device (GPU/TPU) = 4096 and max sentences per device = None
 CUDA version: 11.8
 GPU memory: 10.2G
-Epoch 1: gpu_mem 10.2G
 If you want to use GPU, install cuda
 device: cuda or cpu
 RuntimeError: Expected all tensors to be on the same device, but found at least two devices, cuda:0 and cpu!

@@ -208,7 +208,7 @@ def test_content_that_is_made_to_be_slow_takes_a_bounded_time(kind: str, monkeyp
 
 
 def test_lines_that_differ_only_in_numbers_are_all_looked_at() -> None:
-    log = "".join(f"2024-05-22 10:11:12,{number:06} step {number} gpu_mem 10.2G\n" for number in range(150_000))
+    log = "".join(f"2024-05-22 10:11:12,{number:06} step {number} gpu_temp 61 C\n" for number in range(150_000))
     read = read_log(io.BytesIO((log + "Using device: cuda\n").encode()))
     assert [found.pattern.id for found in read.sightings] == ["script-using-gpu"]
     assert not read.unread
@@ -271,8 +271,8 @@ log = read_log(sys.stdin.buffer)
 print(log.size, len(log.sightings), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
 """
 KINDS = {
-    "lines": b"Epoch 3 step 1200 loss 0.0123 gpu_mem 10.2G lr 1e-4 time 0.123 data 0.001 img/s 1234\n",
-    "one-line": b"Epoch 3: 47%|####7     | 587/1250 gpu_mem 10.2G loss=0.0123 ",
+    "lines": b"Epoch 3 step 1200 loss 0.0123 mem 10.2G lr 1e-4 time 0.123 data 0.001 img/s 1234\n",
+    "one-line": b"Epoch 3: 47%|####7     | 587/1250 mem 10.2G loss=0.0123 ",
     "binary": bytes(range(256)).replace(b"\n", b" "),
 }
 
@@ -290,3 +290,12 @@ def test_memory_does_not_grow_with_the_log(kind: str) -> None:
         return memory
 
     assert peak(24) < peak(2) + 8 * 1024  # KiB
+
+
+def test_memory_in_each_line_of_a_long_log_does_not_make_it_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reader, "_ALL", 10)
+    rows = "".join(
+        f"      1/100      {number % 90 + 2}.{number:05}G      1.201      1.871   28\n" for number in range(5000)
+    )
+    read = read_log(io.BytesIO(rows.encode()))
+    assert (read.unread, judge_log(read).verdict.value) == (False, "gpu-used")

@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from toolkit.gpu.logs.patterns import Kind
+from toolkit.gpu.logs.patterns import NEGATIVE, Kind
 from toolkit.support.explanations import explanations
 from toolkit.support.redaction import redact
 
@@ -48,6 +48,12 @@ _NO_CHARACTERS = re.compile("\ufffd[0-9;?]*[ -/]?[A-Za-z]?$|\ufffd")
 # The scheduler's own messages and those of the shell may come before the script's first line.
 _MAX_LINES_BEFORE_TOKEN = 1000
 _OWN = re.compile(r"ctk(?:\[([0-9a-f]{12})\])?: ")
+# How the line of an exception, or of a program that aborts, begins.
+_ERROR = re.compile(
+    r"(?:^|[\s\]|>])(?!\w*Warning\b)(?:[\w.]{0,80}(?:Error|Exception|Errors)|cuda\w{0,20}Error\w{0,40}): |\[Fatal\]|"
+    r"(?:^|\s)F\d{4} \d|terminate called|what\(\): |Check failed: |Exception in main training loop: "
+)
+_ERROR_WITHIN = 40
 # Lines of these kinds may say something of the device besides.
 _SIDE = (Kind.HARMLESS, Kind.VISIBLE)
 
@@ -66,6 +72,7 @@ class Sighting:
     # The order of sightings in the file: lines with carriage returns have several in one line.
     last_order: int = 0
     groups: dict[str, str] = field(default_factory=dict)
+    is_error: bool = False
 
     @property
     def code(self) -> str | None:
@@ -156,7 +163,8 @@ class Notes:
                 return
             start = max(0, match.end() - _SHOWN)
             shown = text[start : start + _SHOWN].strip("\0 \t")
-            seen = Sighting(pattern, rank, span.line, shown, meaning, groups=groups)
+            is_error = pattern.ends or _ERROR.search(text, 0, match.start() + _ERROR_WITHIN) is not None
+            seen = Sighting(pattern, rank, span.line, shown, meaning, groups=groups, is_error=is_error)
             known.append(seen)
         seen.count += span.count
         seen.last = max(seen.last, span.last_line)
@@ -176,17 +184,34 @@ def _without_words(matches: list[tuple[Pattern, re.Match[str]]]) -> list[tuple[P
     return special + (named or sorted(general, key=lambda found: found[0].kind is not Kind.CPU_CLAIM)[:1])
 
 
-def may_match(zeros: bytes, candidates: Iterable[Pattern]) -> bool:
-    """Whether a pattern may match a line whose digits are all 0, or any other line of the same form."""
+def may_match(zeros: bytes, candidates: Iterable[Pattern]) -> tuple[Pattern, ...]:
+    """The patterns that may match a line, from the line with 0 for each of its digits."""
     if len(zeros) > _LONGEST_MESSAGE:
         candidates = [pattern for pattern in candidates if not pattern.message]
     if not candidates:
+        return ()
+    text, message = _text_and_message(zeros, candidates)
+    return tuple(
+        pattern
+        for pattern in dict.fromkeys(candidates)
+        if pattern.own or pattern.of_zeros.search(message if pattern.message else text)
+    )
+
+
+def is_negative(raw: bytes, candidates: Iterable[Pattern]) -> bool:
+    """Whether a line may say that the program did not use the GPU."""
+    negative = [pattern for pattern in candidates if pattern.kind in NEGATIVE and not pattern.weak]
+    if not negative:
         return False
-    text = _decoded(zeros)
+    text, message = _text_and_message(raw, negative)
+    return any(pattern.own or pattern.regex.search(message if pattern.message else text) for pattern in negative)
+
+
+def _text_and_message(raw: bytes, candidates: Iterable[Pattern]) -> tuple[str, str]:
+    text = _decoded(raw)
     if begin := _RANK.match(text):
         text = text[begin.end() :]
-    message = _message_for(zeros, text, candidates)
-    return any(pattern.own or pattern.of_zeros.search(message if pattern.message else text) for pattern in candidates)
+    return text, _message_for(raw, text, candidates)
 
 
 def _decoded(raw: bytes) -> str:

@@ -3,11 +3,12 @@
 Keys of a file: `title` (the framework), `family` (whose lines confirm or contradict one another; lines of "cuda"
 concern every family; a pattern may have its own of both), `date` (when the sources were read). Keys of a pattern:
 `kind`, `core` (lower-case text, or several of which every such line contains one), `regex`, `versions`, `meaning` (may
-use the groups of the regex), `source`, and for a problem `code` and `fix`. With `message`, the regex must match the
-whole message of a line: what stands behind its timestamps, levels and names of loggers. `general` (a file): lines that
-several programs print; they count only if no pattern of another file says what the same line means. `own` (a file):
-lines of ctk, of which the regex matches what stands behind `ctk[TOKEN]: `. `parts` (a file): what `@NAME@` in a regex
-is.
+use the groups of the regex), `source`, and for a problem `code` and `fix`. `ends`: the program prints the line where it
+ends with an error. `weak`: the line counts only where no other says something of the device. With `message`, the regex
+must match the whole message of a line: what stands behind its timestamps, levels and names of loggers. `general` (a
+file): lines that several programs print; they count only if no pattern of another file says what the same line means.
+`own` (a file): lines of ctk, of which the regex matches what stands behind `ctk[TOKEN]: `. `parts` (a file): what
+`@NAME@` in a regex is.
 """
 
 from __future__ import annotations
@@ -82,6 +83,8 @@ class Pattern:
     message: bool = False
     general: bool = False
     own: bool = False
+    ends: bool = False
+    weak: bool = False
 
     @property
     def of_zeros(self) -> re.Pattern[str]:
@@ -107,6 +110,8 @@ def _read(path: Path) -> list[Pattern]:
             message=row.get("message", False),
             general=content.get("general", False),
             own=content.get("own", False),
+            ends=row.get("ends", False),
+            weak=row.get("weak", False),
             **{key: row.get(key) for key in _PLAIN},
         )
         for row in content["pattern"]

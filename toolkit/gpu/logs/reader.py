@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from itertools import compress
 from typing import TYPE_CHECKING
 
-from toolkit.gpu.logs.notes import ESCAPES, MAX_OF_LINE, Notes, Span, may_match
+from toolkit.gpu.logs.notes import ESCAPES, MAX_OF_LINE, Notes, Span, is_negative, may_match
 from toolkit.gpu.logs.patterns import NEGATIVE, core_groups
 from toolkit.inventory.formats.sif import is_sif
 
@@ -27,8 +27,10 @@ _CHUNK = 1 << 20
 LONGEST, OVERLAP = 1600, 600
 # Lines of interest that are all looked at; and how many of each MiB behind them, of each core.
 _ALL, _SOME, _OF_A_CORE = 100_000, 200, 20
+# Of those that are left out, so many in a MiB are looked at for words against the use of the GPU.
+_MAX_LEFT_OUT = 10_000
 # Bytes of different lines that are all searched; and how many of each MiB behind them.
-_ALL_TEXT, _SOME_TEXT = 384 << 20, 1 << 17
+_ALL_TEXT, _SOME_TEXT = 256 << 20, 1 << 17
 # Letters in lower case and digits as 0: lines of one shape differ in nothing that a core has.
 _SHAPE = bytes.maketrans(b"ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789\r", b"abcdefghijklmnopqrstuvwxyz" + b"0" * 10 + b"\n")
 _ZEROS = bytes.maketrans(b"123456789", b"0" * 9)
@@ -132,7 +134,7 @@ class _Lines:
     _left: int = field(default_factory=lambda: _ALL)
     _text_left: int = field(default_factory=lambda: _ALL_TEXT)
     _order: int = 0
-    _silent: dict[bytes, bool] = field(default_factory=dict)
+    _known: dict[bytes, tuple[Pattern, ...]] = field(default_factory=dict)
 
     def look(self, data: bytes, mark: bytes, *, begins: bool) -> None:
         """Note what the lines in `data` say, of which the last ends with `mark`; the first `begins` in it."""
@@ -152,8 +154,9 @@ class _Lines:
             last = {pieces[index]: index for index in chosen}
             first = {pieces[index]: index for index in reversed(chosen)}
             counts = Counter(pieces[index] for index in chosen)
-            spoken = [index for piece, index in first.items() if not self._is_silent(piece, wanted[shapes[index]])]
-            indices = self._few(sorted(spoken), few, lambda index: wanted[shapes[index]])
+            may_speak = {index: self._patterns(piece, wanted[shapes[index]]) for piece, index in first.items()}
+            speaking = sorted(index for index, candidates in may_speak.items() if candidates)
+            indices = self._few(speaking, few, lambda index: is_negative(pieces[index], may_speak[index]))
             counted = newlines = 0
             for index in indices:
                 piece = pieces[index]
@@ -167,7 +170,7 @@ class _Lines:
                     (self._order + last[piece]) * MAX_OF_LINE,
                     counts[piece],
                 )
-                self.notes.add(span, piece, wanted[shapes[index]])
+                self.notes.add(span, piece, may_speak[index])
             self._left = max(0, self._left - len(indices))
         self._order += len(shapes)
         self.newlines += marks.count(b"\n")
@@ -185,7 +188,7 @@ class _Lines:
                 found, complete = _rows_with(plain, core, few)
                 for row in found:
                     rows.setdefault(row, []).extend(candidates)
-                if not complete and any(pattern.kind in NEGATIVE for pattern in candidates):
+                if not complete and any(pattern.kind in NEGATIVE and not pattern.weak for pattern in candidates):
                     self.unread = True
         if plain is text or not rows:
             return rows
@@ -200,25 +203,23 @@ class _Lines:
         half = _SOME_TEXT // 2
         return text[: text.find(b"\n", half) + 1] + text[text.rfind(b"\n", 0, -half) :]
 
-    def _is_silent(self, piece: bytes, candidates: list[Pattern]) -> bool:
-        """Whether no pattern matches a line, asked once of lines that differ only in digits."""
+    def _patterns(self, piece: bytes, candidates: list[Pattern]) -> tuple[Pattern, ...]:
+        """Those of `candidates` that may match a line, asked once of lines that differ only in digits."""
         zeros = piece.translate(_ZEROS)
-        silent = self._silent.get(zeros)
-        if silent is None:
-            if len(self._silent) >= _MAX_KNOWN:
-                self._silent.clear()
+        known = self._known.get(zeros)
+        if known is None:
+            if len(self._known) >= _MAX_KNOWN:
+                self._known.clear()
             self._left = max(0, self._left - 1)
-            silent = self._silent[zeros] = not may_match(zeros, candidates)
-        return silent
+            known = self._known[zeros] = may_match(zeros, candidates)
+        return known
 
-    def _few(self, indices: list[int], few: int, candidates: Callable[[int], list[Pattern]]) -> list[int]:
+    def _few(self, indices: list[int], few: int, negative: Callable[[int], bool]) -> list[int]:
         """The first and last of many."""
         if len(indices) <= few:
             return indices
         left_out = indices[few // 2 : -(few // 2)]
-        self.unread = self.unread or any(
-            pattern.kind in NEGATIVE for index in left_out for pattern in candidates(index)
-        )
+        self.unread = self.unread or len(left_out) > _MAX_LEFT_OUT or any(map(negative, left_out))
         return indices[: few // 2] + indices[-(few // 2) :]
 
 
