@@ -299,3 +299,11 @@ def test_memory_in_each_line_of_a_long_log_does_not_make_it_unknown(monkeypatch:
     )
     read = read_log(io.BytesIO(rows.encode()))
     assert (read.unread, judge_log(read).verdict.value) == (False, "gpu-used")
+
+
+def test_more_steps_than_are_looked_at_keep_the_verdict(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reader, "_ALL", 1000)
+    row = "epoch {} step {} loss 0.{:06} gpu_mem {}.{}G\n".format
+    rows = "".join(row(step // 10_000, step, step, step % 70 + 1, step % 10) for step in range(40_000))
+    read = read_log(io.BytesIO(f"Using device: cuda\n{rows}".encode()))
+    assert (read.unread, judge_log(read).verdict.value) == (False, "gpu-used")

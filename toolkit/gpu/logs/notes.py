@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from toolkit.gpu.logs.patterns import NEGATIVE, Kind
+from toolkit.gpu.logs.patterns import Kind, is_negative
 from toolkit.support.explanations import explanations
 from toolkit.support.redaction import redact
 
@@ -198,9 +198,9 @@ def may_match(zeros: bytes, candidates: Iterable[Pattern]) -> tuple[Pattern, ...
     )
 
 
-def is_negative(raw: bytes, candidates: Iterable[Pattern]) -> bool:
+def matches_negative(raw: bytes, candidates: Iterable[Pattern]) -> bool:
     """Whether a line may say that the program did not use the GPU."""
-    negative = [pattern for pattern in candidates if pattern.kind in NEGATIVE and not pattern.weak]
+    negative = list(filter(is_negative, candidates))
     if not negative:
         return False
     text, message = _text_and_message(raw, negative)

@@ -57,8 +57,7 @@ class Kind(StrEnum):
     HARMLESS = "harmless"
 
 
-# Kinds that may keep a log from being one of a program that used the GPU.
-NEGATIVE = frozenset(
+_NEGATIVE = frozenset(
     {Kind.FALLBACK, Kind.CAUSE, Kind.CPU_CLAIM, Kind.GATE, Kind.NOT_STARTED, Kind.IDLE, Kind.MEMORY, Kind.CRASH}
 )
 # Cores are compared with lines whose digits are all 0.
@@ -90,6 +89,11 @@ class Pattern:
     def of_zeros(self) -> re.Pattern[str]:
         """A regex that matches the line with 0 for each digit, if `regex` matches the line."""
         return _of_zeros(self.regex)
+
+
+def is_negative(pattern: Pattern) -> bool:
+    """Whether a line may keep a log from being one of a program that used the GPU."""
+    return pattern.kind in _NEGATIVE and not pattern.weak
 
 
 @cache

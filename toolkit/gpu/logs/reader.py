@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from itertools import compress
 from typing import TYPE_CHECKING
 
-from toolkit.gpu.logs.notes import ESCAPES, MAX_OF_LINE, Notes, Span, is_negative, may_match
-from toolkit.gpu.logs.patterns import NEGATIVE, core_groups
+from toolkit.gpu.logs.notes import ESCAPES, MAX_OF_LINE, Notes, Span, matches_negative, may_match
+from toolkit.gpu.logs.patterns import core_groups, is_negative
 from toolkit.inventory.formats.sif import is_sif
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ LONGEST, OVERLAP = 1600, 600
 # Lines of interest that are all looked at; and how many of each MiB behind them, of each core.
 _ALL, _SOME, _OF_A_CORE = 100_000, 200, 20
 # Of those that are left out, so many in a MiB are looked at for words against the use of the GPU.
-_MAX_LEFT_OUT = 10_000
+_MAX_DOUBTFUL = 10_000
 # Bytes of different lines that are all searched; and how many of each MiB behind them.
 _ALL_TEXT, _SOME_TEXT = 256 << 20, 1 << 17
 # Letters in lower case and digits as 0: lines of one shape differ in nothing that a core has.
@@ -131,7 +131,8 @@ class _Lines:
     newlines: int = 0  # before the lines that are looked at next
     # Whether a line was left out that might say that the program did not use the GPU.
     unread: bool = False
-    _left: int = field(default_factory=lambda: _ALL)
+    _lines_left: int = field(default_factory=lambda: _ALL)
+    _forms_left: int = field(default_factory=lambda: _ALL)  # lines that differ only in digits have one form
     _text_left: int = field(default_factory=lambda: _ALL_TEXT)
     _order: int = 0
     _known: dict[bytes, tuple[Pattern, ...]] = field(default_factory=dict)
@@ -147,7 +148,7 @@ class _Lines:
             pieces, parts = _cut(data, begins=begins, ends=bool(mark))
             shapes = [piece.translate(_SHAPE) for piece in pieces]
             different = dict.fromkeys(shapes)
-        few = max(_SOME, self._left)
+        few = max(_SOME, self._lines_left)
         if wanted := self._wanted(different):
             pieces = pieces or data.replace(b"\r", b"\n").split(b"\n")
             chosen = list(compress(range(len(shapes)), map(wanted.__contains__, shapes)))
@@ -156,7 +157,7 @@ class _Lines:
             counts = Counter(pieces[index] for index in chosen)
             may_speak = {index: self._patterns(piece, wanted[shapes[index]]) for piece, index in first.items()}
             speaking = sorted(index for index, candidates in may_speak.items() if candidates)
-            indices = self._few(speaking, few, lambda index: is_negative(pieces[index], may_speak[index]))
+            indices = self._few(speaking, few, pieces, may_speak)
             counted = newlines = 0
             for index in indices:
                 piece = pieces[index]
@@ -171,14 +172,14 @@ class _Lines:
                     counts[piece],
                 )
                 self.notes.add(span, piece, may_speak[index])
-            self._left = max(0, self._left - len(indices))
+            self._lines_left = max(0, self._lines_left - len(indices))
         self._order += len(shapes)
         self.newlines += marks.count(b"\n")
 
     def _wanted(self, shapes: Iterable[bytes]) -> dict[bytes, list[Pattern]]:
         """Those of `shapes` that may be of interest, with the patterns whose cores they have."""
         text = self._some_text(b"\n".join((b"", *shapes, b"")))
-        few = max(_OF_A_CORE, self._left)
+        few = max(_OF_A_CORE, self._forms_left)
         plain = ESCAPES.sub(b"", text) if b"\x1b" in text else text  # colours may stand within a word of interest
         rows: dict[bytes, list[Pattern]] = {}
         for word, cores in core_groups():
@@ -188,7 +189,7 @@ class _Lines:
                 found, complete = _rows_with(plain, core, few)
                 for row in found:
                     rows.setdefault(row, []).extend(candidates)
-                if not complete and any(pattern.kind in NEGATIVE and not pattern.weak for pattern in candidates):
+                if not complete and any(map(is_negative, candidates)):
                     self.unread = True
         if plain is text or not rows:
             return rows
@@ -210,16 +211,21 @@ class _Lines:
         if known is None:
             if len(self._known) >= _MAX_KNOWN:
                 self._known.clear()
-            self._left = max(0, self._left - 1)
+            self._forms_left = max(0, self._forms_left - 1)
             known = self._known[zeros] = may_match(zeros, candidates)
         return known
 
-    def _few(self, indices: list[int], few: int, negative: Callable[[int], bool]) -> list[int]:
+    def _few(
+        self, indices: list[int], few: int, pieces: list[bytes], candidates: dict[int, tuple[Pattern, ...]]
+    ) -> list[int]:
         """The first and last of many."""
         if len(indices) <= few:
             return indices
-        left_out = indices[few // 2 : -(few // 2)]
-        self.unread = self.unread or len(left_out) > _MAX_LEFT_OUT or any(map(negative, left_out))
+        if not self.unread:
+            doubtful = [index for index in indices[few // 2 : -(few // 2)] if any(map(is_negative, candidates[index]))]
+            self.unread = len(doubtful) > _MAX_DOUBTFUL or any(
+                matches_negative(pieces[index], candidates[index]) for index in doubtful
+            )
         return indices[: few // 2] + indices[-(few // 2) :]
 
 
