@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.inventory.making import overlay, system, write_sif
+from tests.tokens import without_token
 from toolkit.inventory.formats.layers import layers_of
 from toolkit.jobs.gate import gate_lines
 from toolkit.jobs.model import GateCheck
@@ -40,9 +41,11 @@ def run(directory: Path, body: str, lines: str = GATE, **more: str) -> subproces
     runtime.chmod(0o755)
     environment = {"PATH": f"{runtime.parent}:/usr/bin:/bin", "SLURM_JOB_ID": "7", "SLURMD_NODENAME": "n7", **more}
     script = f"set -eu\n{lines}\necho the program\n"
-    return subprocess.run(
+    done = subprocess.run(
         ["bash", "-c", script], cwd=directory, env=environment, text=True, capture_output=True, check=False
     )
+    done.stdout, done.stderr = without_token(done.stdout), without_token(done.stderr)
+    return done
 
 
 @pytest.mark.parametrize(
