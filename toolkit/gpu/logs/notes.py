@@ -158,15 +158,16 @@ class Notes:
         meaning = pattern.meaning.format_map(groups)
         known = self.sightings.setdefault((pattern.id, rank), [])
         seen = next((sighting for sighting in known if sighting.meaning == meaning), None)
+        is_error = pattern.ends or _ERROR.search(text, 0, match.start() + _ERROR_WITHIN) is not None
         if seen is None:
             if len(known) >= _MAX_MEANINGS:
                 return
             start = max(0, match.end() - _SHOWN)
             shown = text[start : start + _SHOWN].strip("\0 \t")
-            is_error = pattern.ends or _ERROR.search(text, 0, match.start() + _ERROR_WITHIN) is not None
-            seen = Sighting(pattern, rank, span.line, shown, meaning, groups=groups, is_error=is_error)
+            seen = Sighting(pattern, rank, span.line, shown, meaning, groups=groups)
             known.append(seen)
         seen.count += span.count
+        seen.is_error |= is_error
         seen.last = max(seen.last, span.last_line)
         seen.last_order = max(seen.last_order, span.last_order + number)
 

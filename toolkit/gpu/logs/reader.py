@@ -172,7 +172,7 @@ class _Lines:
                     counts[piece],
                 )
                 self.notes.add(span, piece, may_speak[index])
-            self._lines_left = max(0, self._lines_left - len(indices))
+            self._lines_left = max(0, self._lines_left - sum(_cost(pieces[index]) for index in indices))
         self._order += len(shapes)
         self.newlines += marks.count(b"\n")
 
@@ -211,7 +211,7 @@ class _Lines:
         if known is None:
             if len(self._known) >= _MAX_KNOWN:
                 self._known.clear()
-            self._forms_left = max(0, self._forms_left - 1)
+            self._forms_left = max(0, self._forms_left - _cost(zeros))
             known = self._known[zeros] = may_match(zeros, candidates)
         return known
 
@@ -227,6 +227,11 @@ class _Lines:
                 matches_negative(pieces[index], candidates[index]) for index in doubtful
             )
         return indices[: few // 2] + indices[-(few // 2) :]
+
+
+def _cost(piece: bytes) -> int:
+    """As how many lines a piece counts: the time of a regex grows with its length."""
+    return 1 + len(piece) // 200
 
 
 def _rows_with(text: bytes, core: bytes, few: int) -> tuple[list[bytes], bool]:
