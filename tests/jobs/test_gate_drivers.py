@@ -16,6 +16,7 @@ import pytest
 
 from tests.driver import compile_driver
 from tests.jobs.adversary import VARIABLES_OF
+from tests.tokens import without_token
 from toolkit.jobs.dialects.known import DIALECTS
 from toolkit.jobs.dialects.text import script_text
 from toolkit.jobs.model import GateCheck, Job
@@ -163,7 +164,7 @@ class Place:
             done = subprocess.run(
                 ["bash", script], cwd=self.directory, env=environment, stdout=file, stderr=file, check=False, timeout=50
             )
-        return done.returncode, (self.directory / "logs/x-7.log").read_text()
+        return done.returncode, without_token((self.directory / "logs/x-7.log").read_text())
 
 
 @pytest.fixture
