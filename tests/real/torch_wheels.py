@@ -1,4 +1,6 @@
-"""Makes `tests/data/torch_wheels.json.gz`: every wheel of PyTorch for Linux since 1.13 (`python -m tests.real.torch_wheels`).
+"""Makes `tests/data/torch_wheels.json.gz`: every wheel of PyTorch for Linux since 1.13.
+
+`python -m tests.real.torch_wheels` runs it.
 
 Of each wheel it keeps torch/version.py, and the bytes of `.rodata` around the list that `_cuda_getArchFlags()` returns.
 Of one wheel of each release and machine it also reads all code for GPUs: the architectures that most of torch's own

@@ -60,6 +60,13 @@ SOAKS = (
         (sys.executable, "-m", "tests.soak.loader"),
     ),
     Soak(
+        "choices",
+        "every base with every GPU and 26 drivers: `ctk bases` offers it exactly if the audit of an image with its "
+        "facts is not broken",
+        _pytest("tests/gpu/test_fit.py"),
+        (("CTK_ALL_QUESTIONS", "1"),),
+    ),
+    Soak(
         "recipes",
         "every shipped recipe is locked over its base as it is recorded, also those of source distributions",
         _pytest("tests/real/test_shipped_recipes.py", "-k", "recorded_base"),

@@ -18,6 +18,7 @@ import sys
 import tempfile
 import time
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -183,13 +184,13 @@ class Sandbox:
 def main() -> int:
     """Run from the command line; the exit status is 1 where the two disagree."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--only", help="run the set of this name")
+    parser.add_argument("--only", default="*", help="run the sets of this name, which may hold `*`")
     chosen = parser.parse_args().only
     failed = compared = 0
     with tempfile.TemporaryDirectory(prefix="ctk-soak-", dir=os.environ.get("CTK_SOAK_DIR")) as name:
         base = _base(Path(name))
         for wheels in SETS:
-            if chosen not in (None, wheels.name):
+            if not fnmatchcase(wheels.name, chosen):
                 continue
             root = Path(name, wheels.name)
             shutil.copytree(base, root, symlinks=True)

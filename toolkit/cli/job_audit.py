@@ -35,7 +35,7 @@ def audit_for_job(
     from toolkit.gpu.targets import machines
 
     try:
-        found = audit_image(directory / job.image, *machines(target))
+        found = audit_image(directory / job.image, *machines(target), command=job.command)
     except WrongInput:  # an image that the runtime can start and ctk cannot read, or a [target] that is none
         return findings
     if not job.uses_gpu:

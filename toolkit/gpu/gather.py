@@ -17,11 +17,12 @@ from toolkit.inventory.contents.interpreters import is_open_to_all
 from toolkit.inventory.contents.model import Distribution
 from toolkit.inventory.contents.read import read_inventory
 from toolkit.inventory.contents.record import hash_of, read_record, read_tags, shared_libraries
+from toolkit.inventory.contents.started import runscript, started_python
 from toolkit.inventory.knowledge.builds import Installed
 from toolkit.inventory.knowledge.frameworks import knowledge, matches
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from toolkit.inventory.contents.model import Interpreter, Inventory
     from toolkit.inventory.formats.rootfs import Rootfs
@@ -39,16 +40,23 @@ _WHEELS = {
 }  # fmt: skip
 
 
-def gather_image_facts(rootfs: Rootfs) -> ImageFacts:
-    """Read an image. Raises WrongInput (code `corrupt-image`) if it is damaged."""
+def gather_image_facts(rootfs: Rootfs, command: Sequence[str] = ()) -> ImageFacts:
+    """Read an image. Raises WrongInput (code `corrupt-image`) if it is damaged.
+
+    `command` is what a job runs in it; without one, its runscript is what it runs.
+    """
     inventory = read_inventory(rootfs)
+    interpreters = inventory.interpreters
+    path = "" if inventory.doubt("PATH") else inventory.variable("PATH")
+    program = started_python(rootfs, command or runscript(rootfs), path, interpreters)
     loader = read_loader(rootfs, inventory)
     toolkits = _toolkit_directories(rootfs, inventory)
     frameworks: dict[tuple[str, str], FrameworkFacts] = {}
-    for interpreter in inventory.interpreters:
+    for interpreter in sorted(interpreters, key=lambda interpreter: interpreter != program):
+        by_default = interpreter.default if program is None else interpreter == program
         for facts in _frameworks(rootfs, inventory, interpreter, loader, toolkits):
             # System Pythons share directories: what two of them see is reported once.
-            frameworks.setdefault((facts.name, facts.distribution.metadata), facts)
+            frameworks.setdefault((facts.name, facts.distribution.metadata), replace(facts, by_default=by_default))
     drivers = tuple(_drivers(rootfs, inventory, loader))
     return ImageFacts(
         inventory=inventory,
@@ -60,6 +68,7 @@ def gather_image_facts(rootfs: Rootfs) -> ImageFacts:
         disputed=tuple(sorted(rootfs.disputed)),
         closed_path=tuple(_closed_path(rootfs, inventory)),
         network=read_network(loader),
+        program=program.path if program else None,
     )
 
 
@@ -88,7 +97,6 @@ def _frameworks(
             build=build,
             libraries=libraries,
             companions={name: companion for name, companion in visible.items() if not framework.is_variant(name)},
-            by_default=interpreter.default,
             told_by_hash=by_hash,
             lost=tuple(_lost(rootfs, framework, winner, visible)) if build.gpu else (),
             disagreeing=disagreeing,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -15,6 +15,9 @@ from toolkit.inventory.formats.rootfs import Rootfs
 from toolkit.inventory.formats.sandbox import Sandbox
 from toolkit.inventory.frameworks.torch import read_build
 from toolkit.inventory.knowledge.builds import FrameworkBuild, Installed
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 WHEELS = recorded()
 
@@ -52,13 +55,14 @@ def test_the_wheels_of_all_releases_and_pythons_are_recorded() -> None:
     names = [name for name in WHEELS["wheels"] if "x86_64" in name]
     assert len({key_of(name) for name in names}) >= 30
     assert {name.split("-")[2] for name in names} >= {f"cp3{minor}" for minor in range(9, 15)}
-    assert {key for key in map(key_of, names)} <= WHEELS["code"].keys()
+    assert set(map(key_of, names)) <= WHEELS["code"].keys()
 
 
 @pytest.mark.parametrize(
     ("data", "architectures"),
     [
-        ("invalid\0sm_80", "sm_80"), ("std::string ipc_hsm_70 sm_75", "sm_70 sm_75"), ("sm_90a compute_90", "sm_90a compute_90"),
+        ("invalid\0sm_80", "sm_80"), ("std::string ipc_hsm_70 sm_75", "sm_70 sm_75"),
+        ("sm_90a compute_90", "sm_90a compute_90"),
         ("sm_100f\0sm_70 sm_80\0sm_90", "sm_70 sm_80"), ("sm_70 is not compatible", ""), ("smith_70", ""),
     ],
 )  # fmt: skip

@@ -79,7 +79,8 @@ def preloads(initialisation: str) -> tuple[Preload, ...]:
 def _architectures(texts: bytes) -> tuple[str, ...]:
     """The longest list of architectures that a text ends with: what `_cuda_getArchFlags()` returns."""
     lists = (_list_at_end(text[-_LONGEST_LIST:]) for text in texts.split(b"\0") if b"sm_" in text)
-    return tuple(max(lists, key=len, default=[]))
+    longest: list[str] = max(lists, key=len, default=[])
+    return tuple(longest)
 
 
 def _list_at_end(text: bytes) -> list[str]:

@@ -1,4 +1,4 @@
-"""The build facts of a framework: parameters and result of each framework's `read_build`."""
+"""The build facts of a framework: parameters and result of each framework's `read_build`, and where a build fails."""
 
 from __future__ import annotations
 
@@ -45,6 +45,16 @@ class Preload:
 
     when: str
     stems: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PtxFails:
+    """GPUs from `least` compute capability on, on which the PTX of `versions` of a framework does not run."""
+
+    versions: str
+    least: str
+    reason: str
+    source: str
 
 
 @dataclass(frozen=True, slots=True)
