@@ -13,6 +13,7 @@ from toolkit.gpu.compatibility import Gpu
 from toolkit.inventory.knowledge.frameworks import matches
 
 if TYPE_CHECKING:
+    from toolkit.gpu.others import OtherSoftware
     from toolkit.inventory.contents.model import Distribution, Inventory
     from toolkit.inventory.knowledge.builds import FrameworkBuild, Want
     from toolkit.inventory.knowledge.frameworks import Framework
@@ -124,7 +125,8 @@ class ImageFacts:
     "LD_LIBRARY_PATH", "ld.so.cache"), `driver_versions` their versions by path, where the file's name has one.
     `disputed` are paths that a layer hides by marks which not every mount honours. `closed_path` are directories of
     PATH in root's home, which is closed to others. `program` is the Python that the image or its job runs, where a
-    runscript or a command names it.
+    runscript or a command names it. `others` are programs for GPUs that are no framework; `for_root` are directories of
+    root's own packages, which no user sees, with names of frameworks in them.
     """
 
     inventory: Inventory
@@ -137,6 +139,8 @@ class ImageFacts:
     closed_path: tuple[str, ...] = ()
     network: Network = field(default_factory=Network)
     program: str | None = None
+    others: tuple[OtherSoftware, ...] = ()
+    for_root: tuple[tuple[str, tuple[str, ...]], ...] = ()
 
     def library_version(self, name: str) -> str | None:
         """The most precise version of a CUDA library (`cudart`, `cudnn`) that the image has."""

@@ -8,16 +8,20 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
+from packaging.utils import canonicalize_name
+
 from toolkit.gpu.facts import FrameworkFacts, GpuLibrary, ImageFacts
 from toolkit.gpu.loader import Loader, read_loader
 from toolkit.gpu.loading import Places, loaded_libraries
 from toolkit.gpu.network import read_network
+from toolkit.gpu.others import read_others
 from toolkit.inventory.contents.imports import module_directory
 from toolkit.inventory.contents.interpreters import is_open_to_all
 from toolkit.inventory.contents.model import Distribution
 from toolkit.inventory.contents.read import read_inventory
 from toolkit.inventory.contents.record import hash_of, read_record, read_tags, shared_libraries
 from toolkit.inventory.contents.started import runscript, started_python
+from toolkit.inventory.formats.tree import Unreadable
 from toolkit.inventory.knowledge.builds import Installed
 from toolkit.inventory.knowledge.frameworks import knowledge, matches
 
@@ -69,6 +73,8 @@ def gather_image_facts(rootfs: Rootfs, command: Sequence[str] = ()) -> ImageFact
         closed_path=tuple(_closed_path(rootfs, inventory)),
         network=read_network(loader),
         program=program.path if program else None,
+        others=read_others(rootfs, inventory),
+        for_root=tuple(_for_root(rootfs)),
     )
 
 
@@ -150,6 +156,27 @@ def _closed(rootfs: Rootfs, interpreter: Interpreter) -> str | None:
     """The home of root or of the builder, if the interpreter is in it and others cannot enter it."""
     in_home = (rootfs.resolve(interpreter.path) or "").startswith(("/root/", "/home/"))
     return rootfs.closed_directory(interpreter.path) if in_home else None
+
+
+def _for_root(rootfs: Rootfs) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """Root's user site, and the environments in its home where users cannot enter it, with frameworks in them."""
+    closed = rootfs.closed_directory("/root/.local")
+    try:
+        names = [name for name in rootfs.subdirectories("/root") if closed or name == ".local"]
+        sites = [
+            f"/root/{name}/lib/{python}/site-packages"
+            for name in names
+            for python in rootfs.names(f"/root/{name}/lib")
+            if python.startswith("python")
+        ]
+        for site in sites:
+            found = (name.partition("-") for name in rootfs.names(site) if name.endswith(".dist-info"))
+            named = {canonicalize_name(name): rest.removesuffix(".dist-info") for name, _, rest in found}
+            known = sorted(f"{name} {version}" for name, version in named.items() if knowledge().framework_of(name))
+            if known:
+                yield site, tuple(known)
+    except Unreadable:  # another user's sandbox
+        return
 
 
 def _closed_path(rootfs: Rootfs, inventory: Inventory) -> Iterator[str]:

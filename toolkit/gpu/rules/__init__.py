@@ -62,6 +62,8 @@ IMAGE_RULES: tuple[Rule[ImageCase], ...] = (
     image.user_site,
     image.no_framework,
     generations.toolkit_without_framework,
+    generations.other_software,
+    python.packages_of_root,
     network.nccl_network,
     network.nccl_rdma_disabled,
 )

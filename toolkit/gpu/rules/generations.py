@@ -45,6 +45,18 @@ def toolkit_without_framework(case: ImageCase) -> Iterator[Finding]:
         yield from _unserved(f"the image's CUDA {cuda}", build, gpu)
 
 
+def other_software(case: ImageCase) -> Iterator[Finding]:
+    """Programs for GPUs that are no framework with a verdict: what their files tell."""
+    gpu = case.target.its_gpu()
+    for software in case.image.others:
+        note = software.note or f"it has code for {' '.join(software.code)}"
+        yield Finding("gpu-software", Severity.INFO, f"{software} is in {software.path}: {note}.")
+        for misfit in misfits(Build(code=software.code), gpu) if gpu and software.code else ():
+            yield Finding(
+                "gpu-not-covered", Severity.WARNING, f"{software} does not run on {gpu}: {misfit.reason}.", _FIX
+            )
+
+
 def _unserved(title: str, build: Build, gpu: Gpu) -> list[Finding]:
     found = []
     for misfit in misfits(build, gpu):

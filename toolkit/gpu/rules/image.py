@@ -200,6 +200,8 @@ def no_framework(case: ImageCase) -> Iterator[Finding]:
             "and only root can enter /root."
         )
         fix = "Install Python and the framework outside /root, for example in /opt."
+    if case.image.others:
+        message += f" It has {', '.join(map(str, case.image.others))}, of which ctk knows what the next findings say."
     yield Finding("no-framework", Severity.WARNING, message, fix)
 
 

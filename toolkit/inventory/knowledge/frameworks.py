@@ -274,7 +274,7 @@ class Pairing:
 
 @dataclass(frozen=True, slots=True)
 class Incompatibility:
-    """What metadata allows and the import refuses: `name` in `versions` beside `other` in `other_versions`."""
+    """What metadata allows and the import, or a part ("warning"), refuses: `name` in `versions` beside `other`."""
 
     name: str
     versions: str
@@ -282,6 +282,7 @@ class Incompatibility:
     other_versions: str
     reason: str
     source: str
+    severity: str = "error"
 
 
 @dataclass(frozen=True, slots=True)
@@ -358,9 +359,8 @@ def _pairing(framework: str, table: dict[str, Any]) -> Pairing:
 
 
 def _incompatibility(other: str, table: dict[str, Any]) -> Incompatibility:
-    return Incompatibility(
-        table["name"], table["versions"], other, table["with_versions"], table["reason"], table["source"]
-    )
+    values = {key: table[key] for key in ("name", "versions", "reason", "source", "severity") if key in table}
+    return Incompatibility(other=other, other_versions=table["with_versions"], **values)
 
 
 def _variants(table: dict[str, Any], distributions: tuple[str, ...]) -> Variants:
