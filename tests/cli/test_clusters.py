@@ -11,7 +11,8 @@ import pytest
 from tests.cli.conftest import SITE, Ctk
 from tests.inventory.making import distribution, fill, python_files
 from tests.scheduler.profiles import TWO_PARTITIONS
-from toolkit.cli.clusters import cluster_machines, cluster_target, for_machine, missing_facts
+from toolkit.cli.clusters import cluster_machines, cluster_target, for_machine, impossible_machines, missing_facts
+from toolkit.gpu.targets import gpus_of
 from toolkit.recipes.model import Base, Bootstrap, Recipe, Target
 from toolkit.scheduler.profiles import GpuType, Profile
 
@@ -50,6 +51,29 @@ def test_each_gpu_type_is_a_machine_with_its_own_driver() -> None:
     found = cluster_machines(with_gpus(GpuType("v", "V100", driver="535.1"), GpuType("h", "H100", driver="570.2")))
     assert [(machine.gpu, machine.driver) for machine in found] == [("V100", "535.1"), ("H100", "570.2")]
     assert len(cluster_machines(with_gpus())) == 1
+
+
+def test_each_gpu_type_of_a_target_has_its_own_driver() -> None:
+    old, new = GpuType("k", "K80", driver="470.57.02"), GpuType("h", "H100", driver="570.26")
+    target = cluster_target(with_gpus(old, new))
+    assert (target.gpus, target.driver, target.drivers) == (("K80", "H100"), "470.57.02", ("470.57.02", "570.26"))
+    assert [gpu.driver for gpu in gpus_of(target)] == ["470.57.02", "570.26"]
+    assert impossible_machines(with_gpus(old, new)) == ()
+
+
+@pytest.mark.parametrize(
+    ("gpu", "said"),
+    [
+        (GpuType("v", "V100", driver="590.44.01"), "driver 580 is the last branch for Volta"),
+        (GpuType("k", None, "3.7", driver="535.104.05"), "driver 470 is the last branch for Kepler"),
+        (GpuType("b", "B200", driver="550.54.14"), "Blackwell needs NVIDIA driver 570.26"),
+        (GpuType("a", "A100", driver="590.44.01"), None), (GpuType("m", "MI300X", driver="6.8.5"), None),
+    ],
+)  # fmt: skip
+def test_driver_of_a_profile_that_does_not_know_its_gpu_is_named(gpu: GpuType, said: str | None) -> None:
+    found = impossible_machines(with_gpus(gpu))
+    assert [said in finding.message for finding in found if said] == [True] * (said is not None)
+    assert {finding.code for finding in found} <= {"driver-without-gpu"}
 
 
 def test_missing_facts_are_named() -> None:

@@ -58,7 +58,8 @@ def test_distribution_that_is_no_framework_is_described(tmp_path: Path, files: F
         ({"opt/libtorch/build-version": "2.5.1+cu124\n", "opt/libtorch/lib/libtorch_cuda.so": PLAIN},
          "libtorch 2.5.1+cu124", "it is built with CUDA"),
         ({"opt/depot/packages/CUDA/Tl08O/Project.toml": 'name = "CUDA"\nversion = "5.5.2"\n',
-          ".singularity.d/env/90-environment.sh": "export JULIA_DEPOT_PATH=/opt/depot\n"}, "CUDA.jl 5.5.2", "an artifact"),
+          ".singularity.d/env/90-environment.sh": "export JULIA_DEPOT_PATH=/opt/depot\n"},
+         "CUDA.jl 5.5.2", "an artifact"),
     ],
 )  # fmt: skip
 def test_installation_without_python_is_described(tmp_path: Path, files: Files, title: str, said: str) -> None:

@@ -120,8 +120,8 @@ def _target_of(recipe: Recipe) -> Target:
 
 
 def _build(build: FrameworkBuild) -> str:
-    if build.rocm:
-        return f"ROCm {build.rocm}"
+    if build.rocm is not None:
+        return f"ROCm {build.rocm}".strip()
     return f"CUDA {build.cuda or '?'}" if build.gpu else "CPU"
 
 

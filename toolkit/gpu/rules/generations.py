@@ -28,8 +28,10 @@ def gpu_generations(case: FrameworkCase) -> Iterator[Finding]:
     title, build = f"{framework.title} {framework.version}", build_of(framework, case.image)
     if gpu is not None:
         yield from _unserved(title, build, gpu)
-    elif build.rocm:
-        yield Finding("gpu-generations", Severity.INFO, f"{title} is built for AMD GPUs (ROCm {build.rocm}).")
+    elif build.rocm is not None:
+        yield Finding(
+            "gpu-generations", Severity.INFO, f"{title} is built for AMD GPUs, {f'ROCm {build.rocm}'.strip()}."
+        )
     elif build.code:
         rows = compatibility().generations
         served = [name for name, capability in rows if not any(misfits(build, Gpu(name, capability)))]
