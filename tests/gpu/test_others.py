@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING
 
 import pytest
@@ -98,3 +99,19 @@ def test_framework_that_only_root_sees(tmp_path: Path, site: str, mode: int, tol
     (tmp_path / "root").chmod(mode)
     found = messages(audit_image(tmp_path, TargetMachine()), "packages-of-root")
     assert [f"/{site} has torch 2.5.1, which only root sees" in message for message in found] == [True] * told
+
+
+def test_directories_of_another_user_are_passed_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    files = {"opt/R/": "", "root/": "", "opt/libtorch/": "", ".singularity.d/runscript": "exec /root/venv/bin/python\n"}
+    fill(tmp_path, {**python_files(), **files})
+    closed = tuple(str(tmp_path / name) for name in ("opt/R", "root", "opt/libtorch"))
+    scandir = os.scandir
+
+    def refusing(path: str) -> object:
+        if str(path) in closed:
+            raise PermissionError(13, "Permission denied", path)
+        return scandir(path)
+
+    monkeypatch.setattr(os, "scandir", refusing)
+    found = audit_image(tmp_path, TargetMachine())
+    assert (found.verdict, found.facts.others, found.facts.program) == (Verdict.NO_FRAMEWORK, (), None)

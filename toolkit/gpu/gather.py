@@ -36,6 +36,7 @@ _LIBRARY = re.compile(
     r"^lib(cudart|cublas|cudnn|cufft|curand|cusolver|cusparse|nccl|nvinfer|nvrtc|cupti|cutensor)\.so\.(\d[\d.]*)$"
 )
 _MAX_HASHED = 32
+_MAX_IN_HOME = 100
 # Each library's wheel, whose version says more than the file's name; "*" is the CUDA major, or nothing from 13 on.
 _WHEELS = {
     "cudart": "nvidia-cuda-runtime", "cublas": "nvidia-cublas", "cudnn": "nvidia-cudnn", "cufft": "nvidia-cufft",
@@ -162,7 +163,7 @@ def _for_root(rootfs: Rootfs) -> Iterator[tuple[str, tuple[str, ...]]]:
     """Root's user site, and the environments in its home where users cannot enter it, with frameworks in them."""
     closed = rootfs.closed_directory("/root/.local")
     try:
-        names = [name for name in rootfs.subdirectories("/root") if closed or name == ".local"]
+        names = [name for name in rootfs.subdirectories("/root")[:_MAX_IN_HOME] if closed or name == ".local"]
         sites = [
             f"/root/{name}/lib/{python}/site-packages"
             for name in names

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from toolkit.inventory.formats.elf import read_architectures
+from toolkit.inventory.formats.tree import Unreadable
 from toolkit.support.tomlfile import read_toml
 
 if TYPE_CHECKING:
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
 
 _FILE = Path(__file__).with_name("others.toml")
 _LIMIT = 1 << 16
+_MAX_DEPOTS = 8
+_MAX_NAMES = 400  # in one directory
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,15 +60,20 @@ def _distributions(rootfs: Rootfs, inventory: Inventory) -> Iterator[OtherSoftwa
 
 
 def _installations(rootfs: Rootfs, inventory: Inventory) -> Iterator[OtherSoftware]:
-    julia = [part for part in inventory.variable("JULIA_DEPOT_PATH").split(":") if part.startswith("/")]
+    depots = [part for part in inventory.variable("JULIA_DEPOT_PATH").split(":") if part.startswith("/")]
+    julia = depots[:_MAX_DEPOTS]
     for row in _table()["installation"]:
         patterns = [pattern.replace("{julia}", depot) for pattern in row["directories"] for depot in (julia or ["/"])]
         for directory in (found for pattern in dict.fromkeys(patterns) for found in _matching(rootfs, pattern)):
-            texts = [rootfs.read_text(f"{directory}/{mark}", _LIMIT) for mark in row["marks"]]
-            version = re.search(row["version"], texts[0], re.MULTILINE) if texts[0] is not None else None
-            if version is not None:
+            try:
+                version = re.search(
+                    row["version"], rootfs.read_text(f"{directory}/{row['mark']}", _LIMIT) or "", re.MULTILINE
+                )
                 library = f"{directory}/{row['library']}" if "library" in row else None
-                yield _described(rootfs, row, version[1], directory, library)
+                if version is not None:
+                    yield _described(rootfs, row, version[1], directory, library)
+            except Unreadable:  # another user's sandbox
+                continue
 
 
 def _described(rootfs: Rootfs, row: dict[str, Any], version: str, path: str, library: str | None) -> OtherSoftware:
@@ -79,17 +87,25 @@ def _described(rootfs: Rootfs, row: dict[str, Any], version: str, path: str, lib
     return OtherSoftware(row["title"], version, path, code, note)
 
 
+def _names(rootfs: Rootfs, directory: str) -> tuple[str, ...]:
+    """The names in a directory, up to a limit; none if another user's sandbox does not permit it."""
+    try:
+        return rootfs.names(directory)[:_MAX_NAMES]
+    except Unreadable:
+        return ()
+
+
 def _matching(rootfs: Rootfs, pattern: str) -> list[str]:
-    """The directories that a pattern names, in which `*` stands within a name."""
+    """The paths that a pattern may mean: `*` stands within a name."""
     found = [""]
     for part in pattern.strip("/").split("/"):
         if "*" in part:
             found = [
                 f"{parent}/{name}"
                 for parent in found
-                for name in rootfs.names(parent or "/")
+                for name in _names(rootfs, parent or "/")
                 if fnmatchcase(name, part)
             ]
         else:
             found = [f"{parent}/{part}" for parent in found]
-    return [directory for directory in found if rootfs.is_directory(directory)]
+    return found

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from toolkit.inventory.contents.interpreters import interpreter_at
 from toolkit.inventory.contents.shell import Command, parse_script
+from toolkit.inventory.formats.tree import Unreadable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -36,7 +37,10 @@ def started_python(
 ) -> Interpreter | None:
     """The interpreter that a command starts; None if it starts another program, or nothing says which one."""
     known = {(interpreter.prefix, interpreter.minor): interpreter for interpreter in interpreters}
-    return _started(rootfs, list(words), path, known, 0)
+    try:
+        return _started(rootfs, list(words), path, known, 0)
+    except Unreadable:  # another user's sandbox
+        return None
 
 
 def runscript(rootfs: Rootfs) -> list[str]:
