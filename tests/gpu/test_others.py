@@ -105,6 +105,7 @@ def test_directories_of_another_user_are_passed_over(tmp_path: Path, monkeypatch
     files = {"opt/R/": "", "root/": "", "opt/libtorch/": "", ".singularity.d/runscript": "exec /root/venv/bin/python\n"}
     fill(tmp_path, {**python_files(), **files})
     closed = tuple(str(tmp_path / name) for name in ("opt/R", "root", "opt/libtorch"))
+    (tmp_path / "root").chmod(0o700)
     scandir = os.scandir
 
     def refusing(path: str) -> object:
