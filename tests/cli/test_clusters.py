@@ -107,6 +107,14 @@ def test_bases_that_serve_a_cluster(ctk: Ctk, mine: Path) -> None:
     assert len(by_cluster["bases"]) < len(json.loads(ctk("bases", "--json").stdout)["bases"])
 
 
+def test_profile_with_an_impossible_driver_is_named_by_check_and_by_commands(ctk: Ctk, mine: Path) -> None:
+    mine.write_text(mine.read_text().replace("470.57.02", "590.44.01"))
+    assert "580 is the last branch for Volta" in ctk("cluster", "check", "mine", status=1).stdout
+    refused = ctk("bases", "--cluster", "mine", "--framework", "torch", status=1).stderr
+    assert "[driver-without-gpu]" in refused
+    assert "[no-base-fits]" in refused
+
+
 def test_new_recipe_for_a_cluster_names_its_machine(ctk: Ctk, mine: Path) -> None:
     (ctk.directory / "train.py").write_text("import torch\n")
     ctk("new", "fresh", "--from", "train.py", "--cluster", "mine")
