@@ -141,6 +141,13 @@ def test_base_for_most_gpu_types_comes_first_if_no_machine_is_named() -> None:
     assert [base.name for base in choose([newer, TORCH], request("H100")).fitting] == ["newer", "torch"]
 
 
+def test_base_for_the_vendor_of_the_gpu_comes_first() -> None:
+    plain = replace(TORCH, name="plain", framework=None, cuda=None, code=(), driver=None)
+    rocm = replace(TORCH, name="rocm", rocm="7.2", cuda=None, code=(), driver=None)
+    assert [base.name for base in choose([TORCH, plain, rocm], request("MI300X")).fitting] == ["rocm", "plain"]
+    assert [base.name for base in choose([rocm, plain, TORCH], request()).fitting] == ["torch", "plain", "rocm"]
+
+
 def test_gpu_range_names_the_oldest_and_the_newest() -> None:
     assert served_range(TORCH) == "V100 to RTX PRO 6000"
     assert served_range(replace(TORCH, code=())) == ""

@@ -159,12 +159,11 @@ def request_from(framework: str | None, machines: Target, arch: list[str] | None
 
 def choose_with_wheels(bases: Iterable[Base], wheels: Iterable[Base], request: BaseRequest) -> Choice:
     """The bases for a request, before those with wheels, whose packages can have any version; first what is certain."""
-    from toolkit.gpu.choosing import Choice, choose
+    from toolkit.gpu.choosing import Choice, choose, place
 
     images, others = choose(bases, request), choose(wheels, _of_wheels(request))
     unsure = {**images.unsure, **others.unsure}
-    both = (*images.fitting, *others.fitting)
-    fitting = sorted(both, key=lambda base: (base.name in unsure, base.rocm is not None))
+    fitting = sorted((*images.fitting, *others.fitting), key=lambda base: place(base, request, unsure))
     return Choice(tuple(fitting), {**images.excluded, **others.excluded}, unsure)
 
 

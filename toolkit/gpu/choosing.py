@@ -18,7 +18,7 @@ from toolkit.support.errors import WrongInput
 from toolkit.support.text import did_you_mean
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Container, Iterable, Iterator
 
     from toolkit.inventory.knowledge.frameworks import Framework
     from toolkit.recipes.model import Base
@@ -71,19 +71,25 @@ def choose(bases: Iterable[Base], request: BaseRequest) -> Choice:
 
     See `by_preference`. If no machine is named, a base that runs on more GPU generations comes before a newer one.
     """
-    fitting, possible, excluded, unsure = [], [], {}, {}
+    offered, excluded, unsure = [], {}, {}
     for base in bases:
         found = list(exclusions(base, request))
         certain = [reason for reason in found if reason.certain]
         if certain:
             excluded[base.name] = certain[0]
-        elif found:
-            possible.append(base)
+            continue
+        offered.append(base)
+        if found:
             unsure[base.name] = found[0]
-        else:
-            fitting.append(base)
     served = _serves if not request.gpus and request.driver is None else None
-    return Choice((*by_preference(fitting, served), *by_preference(possible, served)), excluded, unsure)
+    ordered = sorted(by_preference(offered, served), key=lambda base: place(base, request, unsure))
+    return Choice(tuple(ordered), excluded, unsure)
+
+
+def place(base: Base, request: BaseRequest, unsure: Container[str]) -> tuple[bool, bool]:
+    """What comes before any preference: whether it certainly runs, and whether it is for the vendor of the GPUs."""
+    amd = any(gpu.amd is not None for gpu in request.gpus)
+    return base.name in unsure, (base.rocm is not None) is not amd
 
 
 def exclusions(base: Base, request: BaseRequest) -> Iterator[Exclusion]:
