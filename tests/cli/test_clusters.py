@@ -123,6 +123,18 @@ def test_new_recipe_for_a_cluster_names_its_machine(ctk: Ctk, mine: Path) -> Non
     assert 'driver = "470.57.02"' in text
 
 
+def test_new_recipe_for_gpus_with_different_drivers_names_none_that_one_of_them_cannot_have(
+    ctk: Ctk, mine: Path
+) -> None:
+    newer = '[[gpu]]\ntype = "blackwell"\nmodel = "B200"\ncapability = "10.0"\ndriver = "580.65.06"\n'
+    mine.write_text(mine.read_text().replace("470.57.02", "535.104.05") + newer)
+    ctk("new", "fresh", "--framework", "torch", "--cluster", "mine")
+    text = (ctk.directory / "defs/fresh.toml").read_text()
+    assert 'base = "pytorch-2.10-cuda12.8"' in text
+    assert 'gpu = ["V100", "B200"]' in text
+    assert "driver =" not in text
+
+
 def test_audit_for_a_cluster_is_that_for_its_machine(ctk: Ctk, mine: Path, tmp_path: Path) -> None:
     version = {"torch/version.py": "__version__ = '2.9.0+cu130'\ncuda = '13.0'\n"}
     image = fill(tmp_path / "image", {**python_files(), **distribution("torch", "2.9.0+cu130", SITE, version)})
