@@ -55,8 +55,16 @@ SOAKS = (
     Soak(
         "loader",
         "torch 2.5.1 and newest, TensorFlow 2.15.1 and 2.16.1, JAX, whole and with libraries deleted: what the real "
-        "loader misses in a container is what the audit calls missing",
+        "loader misses in a container is what the audit calls missing; every recorded torch since 1.13: its "
+        "architectures are those of `_cuda_getArchFlags()`",
         (sys.executable, "-m", "tests.soak.loader"),
+    ),
+    Soak(
+        "choices",
+        "every base with every GPU and 26 drivers: `ctk bases` offers it exactly if the audit of an image with its "
+        "facts is not broken",
+        _pytest("tests/gpu/test_fit.py"),
+        (("CTK_ALL_QUESTIONS", "1"),),
     ),
     Soak(
         "recipes",

@@ -260,7 +260,8 @@ class AuditImage:
     def run(self, state: BuildState) -> None:
         state.listener.on_step("auditing the image")
         recipe = state.plan.request.recipe
-        audit = audit_image(self.image, *machines(recipe.target if recipe else Target()))
+        command = recipe.job.command if recipe else ()
+        audit = audit_image(self.image, *machines(recipe.target if recipe else Target()), command=command)
         _require_verdict(state.plan, audit)
         state.verdict, state.findings = audit.verdict, (*audit.findings, *_command_findings(state, self.image))
         state.sbom = sbom_text(audit.facts.inventory, state.plan.record.recipe_name or state.plan.request.target.name)
