@@ -358,8 +358,7 @@ class SandboxInPlace(ImageInPlace):
         return (
             f"{self._check(unchanged_one)}sync\ntrap '' HUP INT TERM\n"
             f"if [ -d {output}/{SANDBOX_MARK} ]; then mv -T -- {output} {old}; fi\n"
-            f"mv -T -- {image} {output} || {{ mv -T -- {old} {output}; exit 1; }}\n"
-            f"sync -- {quoted(self.output.parent)}"
+            f"mv -T -- {image} {output} || {{ mv -T -- {old} {output}; exit 1; }}\nsync -- {quoted(self.output.parent)}"
         )
 
 
