@@ -142,7 +142,8 @@ def test_gate_writes_where_there_is_room(tmp_path: Path) -> None:
     """On a full file system a file can be made, but not written: /dev/full is such a file."""
     mktemp = tmp_path / "bin/mktemp"
     mktemp.parent.mkdir()
-    mktemp.write_text('#!/bin/sh\n[ "$2" = "${2#/dev/shm/}" ] || { ln -s /dev/full full; echo full; exit; }\nexec /usr/bin/mktemp "$@"\n')
+    made = '[ "$2" = "${2#/dev/shm/}" ] || { ln -s /dev/full full; echo full; exit; }'
+    mktemp.write_text(f'#!/bin/sh\n{made}\nexec /usr/bin/mktemp "$@"\n')
     mktemp.chmod(0o755)
     done = run(tmp_path, "echo ctk-gate: gpus 1")
     assert (done.returncode, done.stdout) == (0, "ctk: GPU gate: n7: usable GPUs: 1\nthe program\n"), done.stderr
