@@ -4,6 +4,7 @@ Its words are NEEDED and MOST: see the shell that starts it. Before each call th
 number of its own. Numbers are those of cuda.h and nvml.h.
 """
 
+import glob
 import os
 import sys
 
@@ -17,6 +18,7 @@ FULL = 0.1  # of its memory is free, as for `ctk check-gpu`
 IDLE, HELD, SHARED, NO_MEMORY = range(4)
 PROHIBITED, EXCLUSIVE = 2, (1, 3)  # nvmlComputeMode_t
 OUT_OF_MEMORY, NO_DEVICE = 2, 100  # CUresult
+ANSWERED = 42  # the exit status
 
 
 class Said:
@@ -24,6 +26,11 @@ class Said:
 
     part = None
     stages = 10
+
+
+def begin(number):
+    """The kind of a call that begins all GPUs, seconds for each where no persistence daemon runs."""
+    return "call/%d" % max(number, len(glob.glob("/dev/nvidia[0-9]*")))
 
 
 def say(mark, *words):
@@ -40,7 +47,7 @@ def answer(*words):
     if Said.part is not None and words[0] == "gpus":
         os._exit(0)
     say("gate", *words)
-    os._exit(0 if Said.part is None else 3)
+    os._exit(ANSWERED)
 
 
 def named(value):
@@ -69,7 +76,7 @@ def one_by_one(entries, needed):
         if status & 127:
             os.kill(os.getpid(), status & 127)
         if status:
-            os._exit(0)  # it has answered
+            os._exit(status >> 8)
     answer("gpus", len(entries))
 
 
@@ -78,7 +85,7 @@ def uses():
     found = {}
     try:
         nvml, number = ctypes.CDLL("libnvidia-ml.so.1"), ctypes.c_uint(0)
-        stage("call", "nvmlInit_v2")
+        stage(begin(1), "nvmlInit_v2")
         if nvml.nvmlInit_v2() != 0 or nvml.nvmlDeviceGetCount_v2(ctypes.byref(number)) != 0:
             return found
         for index in range(number.value):
@@ -134,7 +141,7 @@ def main(needed, most):
         cuda = ctypes.CDLL("libcuda.so.1")
     except OSError as error:
         answer("load", error)
-    stage("call", "cuInit")
+    stage(begin(needed), "cuInit")
     status, number = cuda.cuInit(0), ctypes.c_int(0)
     if status == 0:
         stage("call", "cuDeviceGetCount")
@@ -145,7 +152,7 @@ def main(needed, most):
     for index in range(count):
         device = ctypes.c_int(0)
         devices.append((device, cuda.cuDeviceGet(ctypes.byref(device), index)))
-    needed = needed or (1 if entries is None else len(entries))
+    needed = needed or max(1, len(entries or ()))
     title = ctypes.create_string_buffer(256)
     cuda.cuDeviceGetName(title, len(title), devices[0][0])
     # Without the list there is none to take the others' names from.

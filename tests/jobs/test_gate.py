@@ -8,10 +8,12 @@ import signal
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import psutil
 import pytest
 
 from tests.inventory.making import overlay, system, write_sif
@@ -120,6 +122,54 @@ def test_gate_image_that_prints_much_is_answered_in_constant_memory(tmp_path: Pa
     assert done.stdout == "ctk: GPU gate: n7: usable GPUs: 1\nthe program\n"
     done = run(tmp_path, "head -c 50000000 /dev/zero | tr '\\0' x; exit 3")
     assert len(done.stderr) < 5000
+
+
+def test_gate_image_that_prints_after_its_answer_has_answered(tmp_path: Path) -> None:
+    done = run(tmp_path, "echo ctk-gate: cuda 803; head -c 10000 /dev/zero | tr '\\0' x")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "n7: cuInit returned 803" in done.stderr
+
+
+def test_gate_image_that_prints_without_end_fills_no_disk(tmp_path: Path) -> None:
+    """And the runtime may write files that are larger than what an image may print: it may have to unpack the image."""
+    limit = "1073741824"
+    assert GATE.count(limit) == 1
+    done = run(tmp_path, "exec 2>&1; yes", GATE.replace(limit, "100000"))
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "[container-did-not-start]" in done.stderr
+    done = run(tmp_path, "truncate -s 1200M unpacked || exit; echo ctk-gate: gpus 1")
+    assert done.stdout.endswith("the program\n"), done.stderr
+
+
+def test_gate_writes_where_there_is_room(tmp_path: Path) -> None:
+    """On a full file system a file can be made, but not written: /dev/full is such a file."""
+    mktemp = tmp_path / "bin/mktemp"
+    mktemp.parent.mkdir()
+    made = '[ "$2" = "${2#/dev/shm/}" ] || { ln -s /dev/full full; echo full; exit; }'
+    mktemp.write_text(f'#!/bin/sh\n{made}\nexec /usr/bin/mktemp "$@"\n')
+    mktemp.chmod(0o755)
+    done = run(tmp_path, "echo ctk-gate: gpus 1")
+    assert (done.returncode, done.stdout) == (0, "ctk: GPU gate: n7: usable GPUs: 1\nthe program\n"), done.stderr
+    assert [path.name for path in tmp_path.iterdir()] == ["bin"]
+
+
+def test_gate_does_not_count_the_seconds_of_a_suspended_job(tmp_path: Path) -> None:
+    body = "touch began; for turn in {1..10}; do sleep 0.1; done; echo ctk-gate: gpus 1"
+
+    def suspend() -> None:
+        until((tmp_path / "began").exists)
+        processes = psutil.Process().children(recursive=True)
+        for process in processes:
+            process.suspend()
+        time.sleep(4)
+        for process in processes:
+            process.resume()
+
+    with ThreadPoolExecutor() as pool:
+        suspended = pool.submit(suspend)
+        done = run(tmp_path, body, CTK_GATE_START_LIMIT="3")
+        suspended.result()
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 def test_gate_container_that_does_not_start_is_the_reason(tmp_path: Path) -> None:
@@ -252,7 +302,7 @@ def test_gate_asks_each_node_and_names_the_broken_one(tmp_path: Path) -> None:
 def answered(output: str) -> str:
     """The answer, which is the last line; those before it say what was begun."""
     *stages, answer = output.splitlines()
-    assert all(re.match("ctk-stage: [0-9]+ (start|call) ", stage) for stage in stages)
+    assert all(re.match("ctk-stage: [0-9]+ (start|call|call/[0-9]+) ", stage) for stage in stages)
     return answer.removeprefix("ctk-gate: ")
 
 
@@ -274,7 +324,8 @@ def test_gate_passes_shellcheck(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("programs", "answer"),
     [
-        ({"python3": 'echo "ctk-gate: gpus 1"'}, "gpus 1"),
+        ({"python3": 'echo "ctk-gate: gpus 1"; exit 42'}, "gpus 1"),
+        ({"python3": "exit 0", "nvidia-smi": "echo GPU 0: x"}, "listed 1"),
         ({"python3": "kill -SEGV $$"}, "crashed 139"),
         ({"python3": "exit 1", "nvidia-smi": "echo GPU 0: x; echo '  MIG 1g'; echo GPU 1: y"}, "listed 2"),
         ({"nvidia-smi": "echo No devices were found; exit 6"}, "unlisted No devices were found"),
@@ -312,7 +363,7 @@ def test_gate_ends_with_status_3_where_a_layer_is_not_mounted(tmp_path: Path) ->
 
 
 def test_gate_looks_for_the_layers_before_anything_else(tmp_path: Path) -> None:
-    (tmp_path / "python3").write_text("#!/bin/sh\necho ctk-gate: gpus 1\n")
+    (tmp_path / "python3").write_text("#!/bin/sh\necho ctk-gate: gpus 1\nexit 42\n")
     (tmp_path / "python3").chmod(0o755)
     there, missing = tmp_path / ("ctk-layer-" + "1" * 32), "ctk-layer-" + "2" * 32
     there.touch()

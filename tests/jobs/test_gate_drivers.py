@@ -91,6 +91,8 @@ ROWS = {
     "slow-start": Row(1, 1, "0", "usable GPUs: 1$", settings={"FAKE_START": "2", "CTK_GATE_CALL_LIMIT": "1"}),
     "slow-contexts": Row(8, 8, "0,1,2,3,4,5,6,7", "usable GPUs: 8$",
                          settings={"FAKE_CONTEXT_MS": "400,400,400,400,400,400,400,400", "CTK_GATE_CALL_LIMIT": "2"}),
+    "slow-init-of-all": Row(8, 8, "0,1,2,3,4,5,6,7", "usable GPUs: 8$",
+                            settings={"FAKE_INIT_MS": "1500", "CTK_GATE_CALL_LIMIT": "1"}),
     "no-start": Row(1, 1, "0", r"the container did not start within 1 s \[container-starts-slowly\]. This is no",
                     starts=False, settings={"FAKE_START": "60", "CTK_GATE_START_LIMIT": "1"}),
     "init-hangs": Row(1, 1, "0", r"did not answer within 1 s: cuInit did not return \[driver-hangs\]. Submit again",

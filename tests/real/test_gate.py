@@ -140,14 +140,17 @@ def test_job_on_a_broken_node_fails_at_once_and_says_which_and_why(jobs: Jobs, d
 
 
 def test_uneven_gpus_are_those_that_slurm_gave_each_node(jobs: Jobs, drivers: Path) -> None:
-    """Three GPUs on two nodes, GPUs for each task, and for each node: no node has to have more than it was given."""
-    compile_driver(drivers / "n2")
+    """Three GPUs on two nodes, GPUs for each task, and for each node: no node has to have more than it was given.
+
+    Nor does the first node that is ready end the other one, where the site or the user has a WaitTime.
+    """
+    compile_driver(drivers / "n2", FAKE_INIT_MS="6000")
     program = (on("n1,n2"), "--", "sh", "-c", "echo the program has run")
     jobs.write("uneven", "--gpus", "3", "--nodes", "2", *program)
     jobs.write("tasks", "--nodes", "2", "--ntasks-per-node", "2", "--directive=--gpus-per-task=1", *program)
     jobs.write("each", "--nodes", "2", "--directive=--gres=gpu:1", *program)
     expected = {"uneven": [1, 2], "tasks": [2, 2], "each": [1, 1]}
-    numbers = {name: jobs.submit(name) for name in expected}
+    numbers = {name: jobs.submit(name, "--export=ALL,SLURM_WAIT=5,SLURM_DEBUG=1") for name in expected}
     for name, job in numbers.items():
         state, log = jobs.finish(job), jobs.log(f"{name}-{job}")
         assert state == "COMPLETED", log
