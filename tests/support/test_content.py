@@ -242,3 +242,15 @@ def test_only_files_that_all_can_write_to_are_what_others_can_change(tree: Path,
     assert not others_can_change_in(tree)
     (tree / name).chmod(0o1777)
     assert others_can_change_in(tree) is expected
+
+
+def test_file_that_becomes_a_pipe_does_not_block(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its owner can replace it after ctk has looked at it."""
+    base = files(tmp_path, "base") / "base"
+    stamps = content.stamps_of(base)
+    monkeypatch.setattr(content, "stamps_of", lambda *_, **__: stamps)
+    monkeypatch.setattr(type(base), "is_file", lambda _path: True)
+    base.unlink()
+    os.mkfifo(base)
+    with pytest.raises(WrongInput, match="cannot read"):
+        content_digest(base, tmp_path / "cache")

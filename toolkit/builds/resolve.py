@@ -74,6 +74,9 @@ def resolve(
         refuse_layered(base, request.target.text)
         if not context.preview:
             require_architecture(base)
+            if base.bootstrap == Bootstrap.LOCALIMAGE:  # its damage would become part of an image that is whole
+                fix = f"Build or copy {base.path} again."
+                require_undamaged(base.path, context.locks.cache, fix, listener.on_progress)
     own = OwnSource(Path(request.target.text).absolute())
     record = Record(request.target.identity, tools=Tools(runtime=context.runtime.version_text))
     if request.base is None:

@@ -78,7 +78,7 @@ def _kept(
         )
     if time.time_ns() - max(changed for *_, changed in stamps) > _SETTLED:
         with contextlib.suppress(OSError, CtkError):  # it only saves work
-            make_directory(kept.parent)
+            make_directory(kept.parent, above=0o700)  # the work area, if it is new
             write_atomically(kept, digest, durable=False)
     return digest
 
@@ -109,8 +109,8 @@ def others_can_change_in(path: Path, *, follow: bool = False) -> bool:
     something cannot be read.
     """
     try:
-        found = (status for _, _, status in walk(path, follow=follow))
-        return any(stat.S_ISREG(status.st_mode) and others_can_change(status) for status in found)
+        found = ((file, status) for _, file, status in walk(path, follow=follow))
+        return any(stat.S_ISREG(status.st_mode) and others_can_change(file, status) for file, status in found)
     except OSError as error:
         raise _unreadable(path, error) from error
 
@@ -204,7 +204,7 @@ def _tree_digest(root: Path, *, follow: bool) -> str:
 
 
 def _file_digest(path: Path) -> str:
-    with path.open("rb") as file:
+    with open(path, "rb", opener=open_at_once) as file:  # it may be a pipe by now
         write_out(file.fileno())  # before the digest is: a power failure must not leave that alone
         return _digest_of(file)
 
