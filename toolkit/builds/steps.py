@@ -331,6 +331,7 @@ class ImageInPlace:
         # A build takes minutes: the user, or another one, may have put something there.
         check_output(state.plan.request)
         check_permission(state.plan.request)
+        state.require_own_files()
         require_used(Kind.BASE)
         put_in_place(self.image, self.output)
 

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, BinaryIO
 from toolkit.support.durable import write_out
 from toolkit.support.errors import CheckFailed, CtkError, WrongInput
 from toolkit.support.files import make_directory, open_at_once, write_atomically
-from toolkit.support.ownership import others_can_change
+from toolkit.support.ownership import is_trusted, others_can_change
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -113,6 +113,23 @@ def others_can_change_in(path: Path, *, follow: bool = False) -> bool:
         return any(stat.S_ISREG(status.st_mode) and others_can_change(file, status) for file, status in found)
     except OSError as error:
         raise _unreadable(path, error) from error
+
+
+def others_can_replace_in(path: Path) -> bool:
+    """Whether a user other than this one and root can put something else at `path`, in it, or where its links lead.
+
+    In a sticky directory users can replace only what is theirs. What is gone, or cannot be read, somebody replaced.
+    """
+    above = {*path.absolute().parents, *path.resolve().parents}
+    try:
+        found = [(parent, parent.stat()) for parent in above]
+        found += [(entry, status) for _, entry, status in walk(path, follow=True)]
+    except OSError:
+        return True
+    return any(
+        not is_trusted(status.st_uid) or (not status.st_mode & stat.S_ISVTX and others_can_change(entry, status))
+        for entry, status in found
+    )
 
 
 def private_copy(source: Path, copy: Path, cache: Path, *, follow: bool = False) -> None:
