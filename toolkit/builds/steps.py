@@ -323,8 +323,7 @@ class ImageInPlace:
     replaced: str | None
 
     def shell(self) -> str:
-        # -T: nothing is moved into a directory of that name.
-        move = f"sync -- {quoted(self.image)}\nmv -T -f -- {quoted(self.image)} {quoted(self.output)}"
+        move = f"sync -- {quoted(self.image)}\nmv -T -f -- {quoted(self.image)} {quoted(self.output)}"  # -T: not into it
         return f"{self._check(self._has(self.output))}{move}\nsync -- {quoted(self.output.parent)}"
 
     def run(self, state: BuildState) -> None:
