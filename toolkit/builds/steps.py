@@ -316,14 +316,14 @@ class RecordBeside:
 
 @dataclass(frozen=True, slots=True)
 class ImageInPlace:
-    """The image is renamed into place. An image of the same target is replaced (`replaced`); None: any."""
+    """The image is renamed to `output`, never into it (-T). One of the same target is replaced (`replaced`); None: any."""
 
     image: Path
     output: Path
     replaced: str | None
 
     def shell(self) -> str:
-        move = f"sync -- {quoted(self.image)}\nmv -T -f -- {quoted(self.image)} {quoted(self.output)}"  # -T: not into it
+        move = f"sync -- {quoted(self.image)}\nmv -T -f -- {quoted(self.image)} {quoted(self.output)}"
         return f"{self._check(self._has(self.output))}{move}\nsync -- {quoted(self.output.parent)}"
 
     def run(self, state: BuildState) -> None:
