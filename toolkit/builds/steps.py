@@ -316,7 +316,7 @@ class RecordBeside:
 
 @dataclass(frozen=True, slots=True)
 class ImageInPlace:
-    """The image is renamed to `output`, never into it (-T). One of the same target is replaced (`replaced`); None: any."""
+    """Rename the image to `output`, not into it (-T); one of the same target is replaced (`replaced`; None: any)."""
 
     image: Path
     output: Path
