@@ -15,7 +15,6 @@ SENT = (Path("toolkit/pins/guard/payload"), Path("toolkit/gpu/checks"))
 DATA = {
     "builds/context.py",
     "builds/request.py",
-    "builds/state.py",
     "pins/lock/model.py",
     "scheduler/resources.py",
     "gpu/links/model.py",

@@ -63,6 +63,9 @@ def test_damage_anywhere_is_told_and_repaired(ordinary_user: User, built: Path) 
             assert "demo.sif is damaged: " in refused
             assert "does not have the content that was built" in refused
             assert "Build it again, or copy it again from where it was built: ctk build demo" in refused
+        if form == "--flat":  # the damage would be in an image that is whole
+            ordinary_user.run("tee", "from.def", cwd=built, input="Bootstrap: localimage\nFrom: demo.sif\n")
+            assert "demo.sif is damaged: " in ordinary_user.ctk("build", "from.def", cwd=built, status=2).stderr
         again = build(ordinary_user, built, form)
         assert "Building it again" in again.stderr
         assert "Built demo.sif" in again.stdout

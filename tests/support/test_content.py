@@ -12,7 +12,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from toolkit.support import content
-from toolkit.support.content import content_digest, others_can_change_in, private_copy, state_of_copied, walk
+from toolkit.support.content import (
+    content_digest,
+    others_can_change_in,
+    others_can_replace_in,
+    private_copy,
+    state_of_copied,
+    walk,
+)
 from toolkit.support.errors import CheckFailed, WrongInput
 
 if TYPE_CHECKING:
@@ -242,3 +249,36 @@ def test_only_files_that_all_can_write_to_are_what_others_can_change(tree: Path,
     assert not others_can_change_in(tree)
     (tree / name).chmod(0o1777)
     assert others_can_change_in(tree) is expected
+
+
+def test_file_that_becomes_a_pipe_does_not_block(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its owner can replace it after ctk has looked at it."""
+    base = files(tmp_path, "base") / "base"
+    stamps = content.stamps_of(base)
+    monkeypatch.setattr(content, "stamps_of", lambda *_, **__: stamps)
+    monkeypatch.setattr(type(base), "is_file", lambda _path: True)
+    base.unlink()
+    os.mkfifo(base)
+    with pytest.raises(WrongInput, match="cannot read"):
+        content_digest(base, tmp_path / "cache")
+
+
+@pytest.mark.parametrize("theirs", ["src", "src/a", "", "src/link"])
+def test_others_can_replace_what_is_in_a_directory_of_theirs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, theirs: str
+) -> None:
+    """Their file can become a symlink to a private one, which shows the owner of what it leads to."""
+    monkeypatch.setattr(content, "is_trusted", lambda uid: uid in (0, os.geteuid()))
+    source = files(tmp_path / "place", "src/a", "own") / "src"
+    (source / "link").symlink_to("../own")
+    assert not others_can_replace_in(source)
+    changed = tmp_path / "place" / theirs
+    others = {changed.resolve().stat().st_ino}
+    monkeypatch.setattr(content, "others_can_change", lambda _path, status: status.st_ino in others)
+    assert others_can_replace_in(source)
+    (tmp_path / "place").chmod(0o1777)
+    assert others_can_replace_in(source) is (theirs != "")
+
+
+def test_what_is_gone_was_replaced(tmp_path: Path) -> None:
+    assert others_can_replace_in(tmp_path / "gone")

@@ -41,12 +41,14 @@ def test_directories_are_closed_to_others_under_any_umask(tmp_path: Path) -> Non
         make_directory(tmp_path / "a/b/c")
         make_directory(tmp_path / "a/shared", 0o755)
         make_directory(tmp_path / "a")
+        make_directory(tmp_path / "closed/b", above=0o700)
         WorkArea(tmp_path / "above/area", "CTK_HOME").create()
         with locked(tmp_path / "above/area/store/locks/x.lock"):
             pass
     finally:
         os.umask(before)
     assert modes("a", "a/b", "a/b/c", "a/shared") == [0o755, 0o755, 0o700, 0o755]
+    assert modes("closed", "closed/b") == [0o700, 0o700]
     assert modes("above", "above/area", "above/area/cache") == [0o755, 0o700, 0o700]
     assert modes("above/area/store", "above/area/store/locks") == [0o755, 0o700]
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import grp
 import os
+import pwd
+import struct
 from typing import TYPE_CHECKING
 
 from toolkit.support import ownership
@@ -37,6 +40,10 @@ def test_only_this_user_and_root_are_trusted(monkeypatch: pytest.MonkeyPatch) ->
     assert (user_name(0), user_name(3_000_000_000)) == ("root", "user 3000000000")
 
 
+def can_change(path: Path) -> bool:
+    return others_can_change(path, path.stat())
+
+
 def test_others_can_change_what_is_theirs_or_open_but_not_by_the_private_group(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -44,11 +51,39 @@ def test_others_can_change_what_is_theirs_or_open_but_not_by_the_private_group(
     found = {}
     for mode in (0o644, 0o664, 0o646):
         (tmp_path / "file").chmod(mode)
-        found[mode] = others_can_change((tmp_path / "file").stat())
+        found[mode] = can_change(tmp_path / "file")
     assert found == {0o644: False, 0o664: False, 0o646: True}, "the tests' user has a group of the same name"
     (tmp_path / "file").chmod(0o664)
     monkeypatch.setattr(ownership, "_is_private", lambda _gid: False)
-    assert others_can_change((tmp_path / "file").stat())
+    assert can_change(tmp_path / "file")
     (tmp_path / "file").chmod(0o644)
     monkeypatch.setattr(ownership, "is_trusted", lambda _uid: False)
-    assert others_can_change((tmp_path / "file").stat())
+    assert can_change(tmp_path / "file")
+
+
+def test_others_can_change_what_an_acl_gives_them(tmp_path: Path) -> None:
+    """The mode shows the permissions of the ACL's mask as those of the private group."""
+    path = tmp_path / "file"
+    path.touch()
+    found = {}
+    for name, mask in (("writes", 6), ("reads", 4)):
+        tags = ((1, 6, 2**32 - 1), (2, 6, 1002), (4, 4, 2**32 - 1), (0x10, mask, 2**32 - 1), (0x20, 4, 2**32 - 1))
+        entries = b"".join(struct.pack("<HHI", *tag) for tag in tags)
+        os.setxattr(path, "system.posix_acl_access", struct.pack("<I", 2) + entries)
+        found[name] = can_change(path)
+    assert found == {"writes": True, "reads": False}
+
+
+def test_others_can_change_what_a_private_group_with_more_members_can(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "file"
+    path.touch()
+    path.chmod(0o664)
+    name = pwd.getpwuid(os.geteuid()).pw_name
+    found = []
+    for members in ([], [name], [name, "colleague"]):
+        group = grp.struct_group((name, "x", path.stat().st_gid, members))
+        monkeypatch.setattr(grp, "getgrgid", lambda _gid, group=group: group)
+        found.append(can_change(path))
+    assert found == [False, False, True]

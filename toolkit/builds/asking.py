@@ -14,6 +14,7 @@ from toolkit.pins.bases.before_pull import require_host_architecture
 from toolkit.pins.bases.steady import state_of
 from toolkit.recipes.model import Base, Bootstrap
 from toolkit.recipes.references import base_from_reference, resolve_base
+from toolkit.support.content import state_of_copied
 from toolkit.support.errors import WrongInput
 from toolkit.support.text import one_line
 
@@ -56,7 +57,8 @@ def request_build(
         if options.sandbox:
             raise WrongInput("--sandbox does not apply to an image that is merged", fix="Omit --sandbox, or --flat.")
     final, link = _final(output or Path(target.name + ("" if options.sandbox else ".sif")))
-    request = BuildRequest(target, recipe, start, state_of(start), final, link, options, force)
+    files = state_of_copied(copy.source for copy in recipe.files) if recipe else ""
+    request = BuildRequest(target, recipe, start, state_of(start), final, link, options, force, files)
     check_output(request)
     return request
 

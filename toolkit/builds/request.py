@@ -22,7 +22,8 @@ class BuildRequest:
 
     `recipe` is what a recipe's name means, on the base that was asked for; None for another target. `base` is what the
     image starts from; None if only the user's own definition or sandbox says it. `base_state` is what a base on this
-    machine was when it was asked for: it must stay so until the image is whole. `link` is the symlink that led to
+    machine was when it was asked for: it must stay so until the image is whole. `files` is the state of what is copied
+    into the image (`state_of_copied`), before ctk looked for private files in it. `link` is the symlink that led to
     `output`, if there was one. `force` replaces the output whatever image it is.
     """
 
@@ -34,6 +35,7 @@ class BuildRequest:
     link: Path | None
     options: BuildOptions
     force: bool = False
+    files: str = ""
 
     @property
     def sandbox(self) -> bool:

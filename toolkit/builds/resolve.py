@@ -31,7 +31,6 @@ from toolkit.pins.bases.steady import PresentBase, unchanged
 from toolkit.pins.lock.lockfile import dump_locks
 from toolkit.pins.store import locked_base
 from toolkit.recipes.model import Base, Bootstrap
-from toolkit.support.content import state_of_copied
 from toolkit.support.errors import MissingOnHost, ProgramFailed, WrongInput
 from toolkit.support.namespace import owner_problem
 from toolkit.support.ownership import is_trusted
@@ -74,6 +73,9 @@ def resolve(
         refuse_layered(base, request.target.text)
         if not context.preview:
             require_architecture(base)
+            if base.bootstrap == Bootstrap.LOCALIMAGE:  # its damage would become part of an image that is whole
+                fix = f"Build or copy {base.path} again."
+                require_undamaged(base.path, context.locks.cache, fix, listener.on_progress)
     own = OwnSource(Path(request.target.text).absolute())
     record = Record(request.target.identity, tools=Tools(runtime=context.runtime.version_text))
     if request.base is None:
@@ -118,7 +120,6 @@ def _resolve_recipe(
     locks, base = context.locks, PresentBase(state=request.base_state)
     check_target(recipe)
     judge_target(recipe, locks.bases.values())
-    files = state_of_copied(copy.source for copy in recipe.files)
     locks.require(recipe)
     with unchanged(request.base_state):
         if recipe.installs or layers:
@@ -158,7 +159,7 @@ def _resolve_recipe(
         login=_login(start, context),
         layers=_layers(recipe, lock, start) if form.form is Form.LAYERED else None,
         form=form,
-        files=files,
+        files=request.files,
     )
 
 

@@ -9,8 +9,8 @@ from toolkit import __version__
 from toolkit.builds.failure import Attempt, explain_failure
 from toolkit.builds.output import LOG_MARK
 from toolkit.builds.plan import OwnSource
-from toolkit.support.content import state_of_copied
-from toolkit.support.errors import CtkError
+from toolkit.support.content import others_can_replace_in, state_of_copied
+from toolkit.support.errors import CheckFailed, CtkError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -96,3 +96,19 @@ class BuildState:
             return state_of_copied(copy.source for copy in recipe.files) != self.plan.files
         except CtkError:
             return True
+
+    def require_own_files(self) -> None:
+        """Raise CheckFailed (`base-changed`) if a file of the recipe changed that another user can replace.
+
+        They may have put a symlink to a private file of this user there, after ctk had looked for such files.
+        """
+        recipe = self.plan.request.recipe
+        if recipe is None or not self.files_changed():
+            return
+        for copy in recipe.files:
+            if others_can_replace_in(copy.source):
+                raise CheckFailed(
+                    f"{copy.source} changed during the build, and another user can replace it",
+                    fix="Run the command again when nobody writes there, or copy it to a directory of your own.",
+                    code="base-changed",
+                )

@@ -317,14 +317,13 @@ class RecordBeside:
 
 @dataclass(frozen=True, slots=True)
 class ImageInPlace:
-    """The image is renamed into place. An image of the same target is replaced (`replaced`); None: any."""
+    """Rename the image to `output`, not into it (-T); one of the same target is replaced (`replaced`; None: any)."""
 
     image: Path
     output: Path
     replaced: str | None
 
     def shell(self) -> str:
-        # -T: nothing is moved into a directory of that name.
         move = f"sync -- {quoted(self.image)}\nmv -T -f -- {quoted(self.image)} {quoted(self.output)}"
         return f"{self._check(self._has(self.output))}{move}\nsync -- {quoted(self.output.parent)}"
 
@@ -332,6 +331,7 @@ class ImageInPlace:
         # A build takes minutes: the user, or another one, may have put something there.
         check_output(state.plan.request)
         check_permission(state.plan.request)
+        state.require_own_files()
         require_used(Kind.BASE)
         put_in_place(self.image, self.output)
 

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, BinaryIO
 from toolkit.support.durable import write_out
 from toolkit.support.errors import CheckFailed, CtkError, WrongInput
 from toolkit.support.files import make_directory, open_at_once, write_atomically
-from toolkit.support.ownership import others_can_change
+from toolkit.support.ownership import is_trusted, others_can_change
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -78,7 +78,7 @@ def _kept(
         )
     if time.time_ns() - max(changed for *_, changed in stamps) > _SETTLED:
         with contextlib.suppress(OSError, CtkError):  # it only saves work
-            make_directory(kept.parent)
+            make_directory(kept.parent, above=0o700)  # the work area, if it is new
             write_atomically(kept, digest, durable=False)
     return digest
 
@@ -109,10 +109,27 @@ def others_can_change_in(path: Path, *, follow: bool = False) -> bool:
     something cannot be read.
     """
     try:
-        found = (status for _, _, status in walk(path, follow=follow))
-        return any(stat.S_ISREG(status.st_mode) and others_can_change(status) for status in found)
+        found = ((file, status) for _, file, status in walk(path, follow=follow))
+        return any(stat.S_ISREG(status.st_mode) and others_can_change(file, status) for file, status in found)
     except OSError as error:
         raise _unreadable(path, error) from error
+
+
+def others_can_replace_in(path: Path) -> bool:
+    """Whether a user other than this one and root can put something else at `path`, in it, or where its links lead.
+
+    In a sticky directory users can replace only what is theirs. What is gone, or cannot be read, somebody replaced.
+    """
+    above = {*path.absolute().parents, *path.resolve().parents}
+    try:
+        found = [(parent, parent.stat()) for parent in above]
+        found += [(entry, status) for _, entry, status in walk(path, follow=True)]
+    except OSError:
+        return True
+    return any(
+        not is_trusted(status.st_uid) or (not status.st_mode & stat.S_ISVTX and others_can_change(entry, status))
+        for entry, status in found
+    )
 
 
 def private_copy(source: Path, copy: Path, cache: Path, *, follow: bool = False) -> None:
@@ -204,7 +221,7 @@ def _tree_digest(root: Path, *, follow: bool) -> str:
 
 
 def _file_digest(path: Path) -> str:
-    with path.open("rb") as file:
+    with open(path, "rb", opener=open_at_once) as file:  # it may be a pipe by now
         write_out(file.fileno())  # before the digest is: a power failure must not leave that alone
         return _digest_of(file)
 

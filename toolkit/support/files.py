@@ -187,13 +187,13 @@ def _mode_of(path: Path) -> int | None:
         return None
 
 
-def make_directory(path: Path, mode: int = 0o700) -> None:
+def make_directory(path: Path, mode: int = 0o700, above: int = 0o755) -> None:
     """Create a directory and those above it that are missing; others can write to none of them, whatever the umask.
 
-    `Path.mkdir` gives only the last one its mode. Raises OSError.
+    `above` is the mode of those above it: `Path.mkdir` gives only the last one its mode. Raises OSError.
     """
     if not path.is_dir():
-        make_directory(path.parent, 0o755)
+        make_directory(path.parent, above, above)
         path.mkdir(mode=mode, exist_ok=True)
 
 

@@ -23,20 +23,30 @@ def user_name(uid: int) -> str:
         return f"user {uid}"
 
 
-def others_can_change(status: os.stat_result) -> bool:
-    """Whether a user other than this one and root can write to a file: its owner, or who its mode allows.
+def others_can_change(path: Path, status: os.stat_result) -> bool:
+    """Whether a user other than this one and root can write to a file: its owner, or who its mode or ACL allows.
 
-    The group of a user's own name has no other members: with it, a umask of 002 is usual.
+    Where a file has an ACL, the permission to write for the group in its mode is that for all whom the ACL names. The
+    group of a user's own name usually has no other members: with it, a umask of 002 is usual.
     """
     mode = status.st_mode
-    by_group = bool(mode & stat.S_IWGRP) and not _is_private(status.st_gid)
+    by_group = bool(mode & stat.S_IWGRP) and not (_is_private(status.st_gid) and not _has_acl(path))
     return not is_trusted(status.st_uid) or by_group or bool(mode & stat.S_IWOTH)
 
 
 def _is_private(gid: int) -> bool:
     try:
-        return grp.getgrgid(gid).gr_name == pwd.getpwuid(os.geteuid()).pw_name
+        group, name = grp.getgrgid(gid), pwd.getpwuid(os.geteuid()).pw_name
     except KeyError:
+        return False
+    return group.gr_name == name and set(group.gr_mem) <= {name}
+
+
+def _has_acl(path: Path) -> bool:
+    """Whether a file has an ACL (acl(5)); the kernel keeps none that says only what the mode says."""
+    try:
+        return bool(os.getxattr(path, "system.posix_acl_access"))
+    except OSError:
         return False
 
 

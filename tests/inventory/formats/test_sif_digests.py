@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import struct
@@ -121,6 +122,21 @@ def test_image_without_digests_and_other_files_are_not_judged(tmp_path: Path) ->
     assert find_damage(tmp_path, None) is None
 
 
+def test_image_that_lost_its_record_and_its_digests_at_once_is_damaged(image: Path) -> None:
+    assert [found.name for found in read_sif(image).descriptors[3:]] == ["ctk.json", OBJECT_NAME]
+    write(image, 128 + 3 * DESCRIPTOR.size, bytes(2 * DESCRIPTOR.size))
+    assert find_damage(image, None) == "its table of data objects has lost entries", "its layer shows whose it is"
+
+
+@pytest.mark.parametrize("number", [[], {}, "1", None])
+def test_table_whose_numbers_are_none_is_damage(image: Path, number: object) -> None:
+    table = json.loads(digests_object(image, {}).content)
+    table["objects"][0]["id"] = number
+    spoiled = NewObject(DataType.GENERIC_JSON, OBJECT_NAME, json.dumps(table).encode())
+    edit_sif(image, drop=lambda found: found.name == OBJECT_NAME, add=[spoiled])
+    assert find_damage(image, None) == f"its object {OBJECT_NAME} cannot be read"
+
+
 @pytest.mark.parametrize("text", [b"", b"[]", b"{}", b'{"schema": "ctk.digests/1", "objects": [{"id": 1}]}'])
 def test_table_that_cannot_be_read_is_damage(tmp_path: Path, text: bytes) -> None:
     image = write_sif(tmp_path / "a.sif", [system(b"hsqs base"), Part(0x4006, text, OBJECT_NAME)])
@@ -133,10 +149,11 @@ def test_content_is_read_once_and_again_when_the_file_is_another(image: Path, tm
 
     def check() -> int:
         read.clear()
-        assert find_damage(image, tmp_path / "cache", lambda done, _size: read.append(done)) is None
+        assert find_damage(image, tmp_path / "area/cache", lambda done, _size: read.append(done)) is None
         return len(read)
 
-    remember_built(image, tmp_path / "cache")
+    remember_built(image, tmp_path / "area/cache")
+    assert {path.stat().st_mode & 0o777 for path in (tmp_path / "area", tmp_path / "area/cache")} == {0o700}
     assert check() == 0
     os.utime(image, (0, 0))
     assert check() == 4

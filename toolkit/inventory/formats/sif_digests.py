@@ -169,7 +169,7 @@ def _lost_descriptors(sif: Sif) -> bool:
     """
     with sif.path.open("rb") as file:
         free, total = HEADER.unpack(file.read(HEADER.size))[7:9]
-    is_own = any(found.name in (_RECORD, OBJECT_NAME) for found in sif.descriptors)
+    is_own = any(found.name in (_RECORD, OBJECT_NAME) or is_layer_name(found.name) for found in sif.descriptors)
     return bool(total - free > len(sif.descriptors)) and (is_own or not sif.descriptors)
 
 
@@ -177,7 +177,10 @@ def _parsed(text: bytes) -> dict[str, Any] | None:
     try:
         table = json.loads(text)
         objects = table["objects"] if table.get("schema") == _SCHEMA else []
-        valid = all(entry.keys() == _KEYS and isinstance(entry["created"], int) for entry in objects)
+        valid = all(
+            entry.keys() == _KEYS and isinstance(entry["id"], int) and isinstance(entry["created"], int)
+            for entry in objects
+        )
     except (ValueError, RecursionError, TypeError, KeyError, AttributeError):
         return None
     return table if valid else None
@@ -248,5 +251,5 @@ def _remember(cache: Path, name: str, status: os.stat_result) -> None:
     if time.time_ns() - status.st_ctime_ns < tick:
         return
     with contextlib.suppress(OSError):  # it only saves work
-        make_directory(cache / "images")
+        make_directory(cache / "images", above=0o700)  # the work area, if it is new
         (cache / "images" / name).touch(mode=0o600)
