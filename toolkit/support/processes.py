@@ -8,11 +8,13 @@ import os
 import shlex
 import signal
 import subprocess
+import time
 from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING, Any, cast
 
 from toolkit.support.capture import KEPT, Capture, capture_to_end, drain
 from toolkit.support.errors import MissingOnHost, ProgramFailed
+from toolkit.support.memory import LOOK_SECONDS, memory_of, too_much
 from toolkit.support.parallel import on_stop
 from toolkit.support.redaction import redact, redact_variable
 from toolkit.support.text import shorten, visible_word
@@ -131,16 +133,16 @@ def contained(
     cwd: Path | None = None,
     kept: int = KEPT,
     changes: Mapping[str, str | None] | None = None,
+    memory: float = math.inf,
 ) -> Iterator[Callable[[float], Completed]]:
     """Start a program in a session of its own; after the block nothing of the session is left.
 
     Yields what waits for its end, at most so many seconds from its start: a program that needs longer is ended. Of what
     it prints, the first and the last part (`kept` bytes) are kept. Its standard input is a pipe without data, which
     ends when the block does, or when this process is killed. `env` is its complete environment, of which `--trace`
-    shows `changes`. Raises MissingOnHost if there is no such program.
+    shows `changes`. Raises MissingOnHost if there is no such program; who waits gets ProgramFailed once it and its
+    children take more than `memory` bytes.
     """
-    import time
-
     trace(argv, changes)
     child = _start(argv, cwd, env=dict(env), stderr=subprocess.PIPE)
     started = time.monotonic()
@@ -150,9 +152,13 @@ def contained(
         return child.poll() is not None
 
     def wait(timeout: float) -> Completed:
-        timed_out = not capture_to_end(child, (output, errors), started + timeout)
-        if timed_out:
-            end_session(child.pid, ended, grace=1.0)
+        end, interval = started + timeout, math.inf if memory == math.inf else LOOK_SECONDS
+        while timed_out := not capture_to_end(child, (output, errors), min(end, time.monotonic() + interval)):
+            if interval < math.inf and memory_of(child.pid) > memory:
+                raise too_much(argv[0], memory)
+            if time.monotonic() >= end:
+                end_session(child.pid, ended, grace=1.0)
+                break
         status = child.wait()
         drain((output, errors))
         is_cut = output.dropped or errors.dropped
@@ -178,13 +184,14 @@ def run_contained(
     env: Mapping[str, str | None] | None = None,
     cwd: Path | None = None,
     timeout: float = math.inf,
+    memory: float = math.inf,
 ) -> Completed:
     """Run a program to its end as `run` does, but in a session of its own, of which nothing is left afterwards.
 
-    Raises MissingOnHost if there is no such program, and ProgramFailed if it takes longer than `timeout` seconds or
-    prints more than 64 MiB.
+    Raises MissingOnHost if there is no such program, and ProgramFailed if it takes longer than `timeout` seconds,
+    prints more than 64 MiB, or takes more than `memory` bytes, its children included.
     """
-    with contained(argv, env=_merged(env or {}), cwd=cwd, kept=_MAX_OUTPUT, changes=env) as wait:
+    with contained(argv, env=_merged(env), cwd=cwd, kept=_MAX_OUTPUT, changes=env, memory=memory) as wait:
         done = wait(timeout)
     if done.timed_out:
         raise _took_too_long(argv, timeout)
@@ -340,8 +347,6 @@ def _ended_on_error(child: subprocess.Popen[str]) -> Iterator[None]:
 
 def end_session(leader: int, ended: Callable[[], bool], grace: float = _GRACE_SECONDS) -> None:
     """Send SIGTERM to the session led by process `leader`, and SIGKILL after `grace` seconds."""
-    import time
-
     for number, patience in ((signal.SIGTERM, grace), (signal.SIGKILL, 5.0)):
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(leader, number)
@@ -376,9 +381,7 @@ def _took_too_long(argv: Sequence[str], seconds: float | None) -> ProgramFailed:
 
 
 def _merged(env: Mapping[str, str | None] | None) -> dict[str, str]:
-    if env is None:
-        return dict(os.environ)
-    return {name: value for name, value in {**os.environ, **env}.items() if value is not None}
+    return {name: value for name, value in {**os.environ, **(env or {})}.items() if value is not None}
 
 
 def trace(argv: Sequence[str], env: Mapping[str, str | None] | None = None) -> None:

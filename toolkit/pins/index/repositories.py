@@ -43,7 +43,9 @@ def read_repository(url: str, names: tuple[str, ...], scratch: Path) -> dict[str
         def git(*arguments: str) -> Completed:
             argv = ["git", f"--git-dir={directory}", *arguments]
             environment = {**dict.fromkeys(_NOT_OURS), **git_settings()}
-            return run_contained(argv, env=environment, cwd=scratch, timeout=_TIMEOUT_SECONDS)
+            return run_contained(
+                argv, env=environment, cwd=scratch, timeout=_TIMEOUT_SECONDS, memory=memory_ceiling()
+            )
 
         git("init", "--quiet", "--bare").require("preparing a repository")
         if not git("fetch", "--quiet", "--depth=1", "--", address, commit).ok:
