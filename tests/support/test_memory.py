@@ -43,8 +43,8 @@ def test_pages_of_a_file_do_not_count(tmp_path: Path) -> None:
 def test_program_that_takes_too_much_is_stopped_with_its_children(tmp_path: Path) -> None:
     grows = "held = []\nwhile True: held.append(bytearray(b'x') * (1 << 20))"
     started = time.monotonic()
+    script = f'"{sys.executable}" -c "$1" & echo $! > {tmp_path}/pid; wait'
     with pytest.raises(ProgramFailed, match=r"sh took more than 100\.0 MiB of memory") as raised:
-        script = f'"{sys.executable}" -c "$1" & echo $! > {tmp_path}/pid; wait'
         run_contained(["sh", "-c", script, "sh", grows], timeout=60, memory=100 * MIB)
     assert raised.value.code == "program-memory"
     assert time.monotonic() - started < 30

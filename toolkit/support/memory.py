@@ -16,8 +16,8 @@ _CEILING = 4 << 30  # bytes
 def memory_ceiling() -> int:
     """The bytes that uv and git may take: 4 GiB, or half of the memory of a smaller host.
 
-    A page without an end would fill the host. Without one, uv took up to 800 MB in 100 s: for airflow with its providers,
-    vLLM, TensorFlow and 17 other projects, of which it tried and built old releases.
+    A page without an end would fill the host. Without one, uv took up to 800 MB in 100 s: for airflow with its
+    providers, vLLM, TensorFlow and 17 other projects, of which it tried and built old releases.
     """
     return min(_CEILING, os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 2)
 
