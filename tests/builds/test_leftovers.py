@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+import time
 from typing import TYPE_CHECKING
 
 from tests.pins.locks import SMALL
@@ -23,6 +24,12 @@ def guard(directory: Path, name: str) -> Path:
     return path
 
 
+def age(directory: Path) -> None:
+    """Make all files in a directory two days old."""
+    for path in directory.iterdir():
+        os.utime(path, (time.time() - 2 * 86400,) * 2, follow_symlinks=False)
+
+
 def names(directory: Path) -> list[str]:
     return sorted(path.name for path in directory.iterdir())
 
@@ -34,11 +41,19 @@ def test_what_no_process_has_open_is_removed(tmp_path: Path) -> None:
     with subprocess.Popen(["sh", "-c", 'exec 9<"$0"; echo open; read -r _', used], stdin=-1, stdout=-1) as program:
         assert program.stdout is not None
         program.stdout.readline()
+        age(tmp_path)
         sweep_temporary([tmp_path])
         assert names(tmp_path) == [used.name]
         program.communicate()
     sweep_temporary([tmp_path, tmp_path / "missing"])
     assert names(tmp_path) == []
+
+
+def test_what_was_made_today_stays(tmp_path: Path) -> None:
+    """A build on another node or in another PID namespace has it open, which this process cannot see."""
+    name = guard(tmp_path, "AbCd12").name
+    sweep_temporary([tmp_path])
+    assert names(tmp_path) == [name]
 
 
 def test_symlinks_other_names_and_open_modes_stay(tmp_path: Path) -> None:
@@ -51,6 +66,7 @@ def test_symlinks_other_names_and_open_modes_stay(tmp_path: Path) -> None:
         (tmp_path / name).mkdir(mode=0o700)
     os.mkfifo(tmp_path / "ctk-guard.a_fifo", mode=0o600)
     before = names(tmp_path)
+    age(tmp_path)
     sweep_temporary([tmp_path])
     assert names(tmp_path) == before
     assert names(kept) == ["file"]
@@ -58,6 +74,7 @@ def test_symlinks_other_names_and_open_modes_stay(tmp_path: Path) -> None:
 
 def test_files_of_another_user_stay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     guard(tmp_path, "theirs")
+    age(tmp_path)
     monkeypatch.setattr(os, "geteuid", lambda: 12345)
     sweep_temporary([tmp_path])
     assert names(tmp_path) == ["ctk-guard.theirs"]
@@ -70,6 +87,7 @@ def test_the_directory_of_a_killed_guard_is_removed_and_that_of_a_running_one_st
         assert shell.stdout is not None
         place = shell.stdout.readline().strip()
         assert place.startswith(f"{tmp_path}/ctk-guard.")
+        age(tmp_path)
         sweep_temporary([tmp_path])
         assert [str(path) for path in tmp_path.iterdir()] == [place]
         shell.kill()

@@ -52,6 +52,16 @@ def test_facts_of_a_host_without_any_program(monkeypatch: pytest.MonkeyPatch) ->
     assert build_mode(facts) in ("root", "none")
 
 
+def test_a_scheduler_that_prints_without_an_end_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, text in {"sinfo": "yes gpu | head -c 30000000", "sbatch": ""}.items():
+        (tmp_path / name).write_text(f"#!/bin/sh\n{text}\n")
+        (tmp_path / name).chmod(0o755)
+    monkeypatch.setattr("toolkit.support.processes._MAX_OUTPUT", 1 << 20)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    facts = gather_host_facts(Site(), offline=True)
+    assert (facts.slurm, facts.slurm_error) == (None, "sinfo printed more than 1 MiB")
+
+
 def test_a_scheduler_that_does_not_answer_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name, text in {"sinfo": "echo 'slurm_load_partitions: refused' >&2; exit 1", "sbatch": ""}.items():
         (tmp_path / name).write_text(f"#!/bin/sh\n{text}\n")

@@ -8,6 +8,7 @@ import os
 import re
 import stat
 import tempfile
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,11 +20,17 @@ if TYPE_CHECKING:
 
 # The directory of a guard, which has this name only while a process has it open (toolkit/pins/guard/script.py), and
 # the certificates that are lent to a shell, which the process that lends them has open.
+# The process that has one open is not seen if it is on another node that shares the directory, or in another PID
+# namespace: what was made today stays.
+_AGE = 24 * 3600.0  # seconds
 _LEFT = re.compile(r"ctk-guard\.\w{6}|ctk-\w{8}\.pem")
 
 
 def sweep_temporary(directories: Iterable[Path] | None = None) -> None:
-    """Remove this user's own files there that no process has open. By default in /tmp and this process's own."""
+    """Remove this user's own files there that are a day old and that no process has open.
+
+    By default in /tmp and this process's own.
+    """
     places = {Path("/tmp"), Path(tempfile.gettempdir())} if directories is None else {*directories}  # noqa: S108
     with contextlib.ExitStack() as stack:
         found = [left for place in sorted(places) for left in _opened(place, stack)]
@@ -46,7 +53,8 @@ def _opened(place: Path, stack: contextlib.ExitStack) -> Iterator[tuple[Path, in
             stack.callback(os.close, descriptor)
             status = os.fstat(descriptor)
             own = status.st_uid == os.geteuid() and not status.st_mode & 0o077
-            if own and (stat.S_ISDIR(status.st_mode) or stat.S_ISREG(status.st_mode)):
+            is_old = time.time() - status.st_mtime > _AGE
+            if own and is_old and (stat.S_ISDIR(status.st_mode) or stat.S_ISREG(status.st_mode)):
                 yield place / name, descriptor
 
 

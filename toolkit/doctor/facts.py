@@ -23,7 +23,7 @@ from toolkit.support.errors import CtkError
 from toolkit.support.namespace import lacks_capabilities, owner_problem
 from toolkit.support.overlay import MOUNTERS
 from toolkit.support.paths import home, work_area
-from toolkit.support.processes import run
+from toolkit.support.processes import run, run_contained
 from toolkit.support.programs import find_program
 from toolkit.support.text import shorten
 from toolkit.support.trust import Trust, examine, open_above
@@ -151,7 +151,7 @@ def _slurm() -> tuple[str | None, str | None]:
     if shutil.which("sinfo") is None or shutil.which("sbatch") is None:
         return None, None
     try:
-        done = run(["sinfo", "--noheader", "--format=%P"], env=clean_environment(), timeout=_TIMEOUT)
+        done = run_contained(["sinfo", "--noheader", "--format=%P"], env=clean_environment(), timeout=_TIMEOUT)
     except CtkError as error:
         return None, error.message
     if not done.ok:

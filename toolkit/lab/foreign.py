@@ -14,7 +14,7 @@ from pathlib import Path
 from toolkit.lab.configuration import CLUSTER_PREFIX
 from toolkit.scheduler.environment import clean_environment
 from toolkit.support.errors import ProgramFailed
-from toolkit.support.processes import run
+from toolkit.support.processes import run_contained
 from toolkit.support.text import shorten
 
 _SLURM = ("/etc/slurm/slurm.conf", "/etc/slurm-llnl/slurm.conf", "/run/slurm/conf/slurm.conf")
@@ -38,7 +38,7 @@ def _slurm() -> str | None:
         return None
     # A Slurm from another source has its configuration elsewhere, or fetches it: ask its own client.
     try:
-        done = run(["scontrol", "show", "config"], env=clean_environment(), timeout=_TIMEOUT)
+        done = run_contained(["scontrol", "show", "config"], env=clean_environment(), timeout=_TIMEOUT)
     except ProgramFailed:
         return None
     name = cluster_name(done.stdout) if done.ok else None

@@ -14,6 +14,7 @@ from typing import IO, TYPE_CHECKING, Any, cast
 
 from toolkit.support.capture import KEPT, Capture, capture_to_end, drain
 from toolkit.support.errors import MissingOnHost, ProgramFailed
+from toolkit.support.memory import memory_limit
 from toolkit.support.parallel import on_stop
 from toolkit.support.redaction import redact, redact_variable
 from toolkit.support.text import shorten, visible_word
@@ -133,21 +134,20 @@ def contained(
     changes: Mapping[str, str | None] | None = None,
     step: Callable[[str], str | None] = lambda _: None,
     start_factor: float = 1.0,
+    memory: float = math.inf,
 ) -> Iterator[Callable[[float], Completed]]:
     """Start a program in a session of its own; after the block nothing of the session is left.
 
     Yields what waits for its end, at most so many seconds, and then ends it. `step` says of the end of what it has
     printed which step it has begun, None before the first: each has so many seconds, the start `start_factor` times as
     many. Of its output, the first and the last part (`kept` bytes) are kept. Its standard input is a pipe without data.
-    `env` is its complete environment, of which `--trace` shows `changes`. Raises MissingOnHost if there is no program.
+    `env` is its complete environment, of which `--trace` shows `changes`. Raises MissingOnHost if there is no program;
+    who waits gets ProgramFailed once it and its children take more than `memory` bytes.
     """
     trace(argv, changes)
     child = _start(argv, cwd, env=dict(env), stderr=subprocess.PIPE)
     started = time.monotonic()
     output, errors = (Capture(cast("IO[bytes]", pipe), kept) for pipe in (child.stdout, child.stderr))
-
-    def ended() -> bool:
-        return child.poll() is not None
 
     def wait(timeout: float) -> Completed:
         begun, since = None, started
@@ -158,12 +158,13 @@ def contained(
                 begun, since = now, time.monotonic()
             return since + (timeout if begun else timeout * start_factor)
 
-        if timed_out := not capture_to_end(child, (output, errors), deadline):
-            end_session(child.pid, ended, grace=1.0)
-        status = child.wait()
+        with memory_limit(memory, child.pid, argv[0], kill):
+            if timed_out := not capture_to_end(child, (output, errors), deadline):
+                end_session(child.pid, lambda: child.poll() is not None, grace=1.0)
+            status = child.wait()
         drain((output, errors))
-        cut = output.dropped or errors.dropped
-        return Completed(tuple(argv), status, output.text(), errors.text(), timed_out, cut)
+        is_cut = output.dropped or errors.dropped
+        return Completed(tuple(argv), status, output.text(), errors.text(), timed_out, is_cut)
 
     def kill() -> None:
         with contextlib.suppress(ProcessLookupError, PermissionError):
@@ -174,8 +175,8 @@ def contained(
             with on_stop(kill):
                 yield wait
         finally:
-            if not ended():
-                end_session(child.pid, ended, grace=1.0)
+            if child.poll() is None:
+                end_session(child.pid, lambda: child.poll() is not None, grace=1.0)
             kill()
 
 
@@ -185,13 +186,14 @@ def run_contained(
     env: Mapping[str, str | None] | None = None,
     cwd: Path | None = None,
     timeout: float = math.inf,
+    memory: float = math.inf,
 ) -> Completed:
     """Run a program to its end as `run` does, but in a session of its own, of which nothing is left afterwards.
 
-    Raises MissingOnHost if there is no such program, and ProgramFailed if it takes longer than `timeout` seconds or
-    prints more than 64 MiB.
+    Raises MissingOnHost if there is no such program, and ProgramFailed if it takes longer than `timeout` seconds,
+    prints more than 64 MiB, or takes more than `memory` bytes, its children included.
     """
-    with contained(argv, env=_merged(env or {}), cwd=cwd, kept=_MAX_OUTPUT, changes=env) as wait:
+    with contained(argv, env=_merged(env), cwd=cwd, kept=_MAX_OUTPUT, changes=env, memory=memory) as wait:
         done = wait(timeout)
     if done.timed_out:
         raise _took_too_long(argv, timeout)
@@ -381,9 +383,7 @@ def _took_too_long(argv: Sequence[str], seconds: float | None) -> ProgramFailed:
 
 
 def _merged(env: Mapping[str, str | None] | None) -> dict[str, str]:
-    if env is None:
-        return dict(os.environ)
-    return {name: value for name, value in {**os.environ, **env}.items() if value is not None}
+    return {name: value for name, value in {**os.environ, **(env or {})}.items() if value is not None}
 
 
 def trace(argv: Sequence[str], env: Mapping[str, str | None] | None = None) -> None:

@@ -21,13 +21,25 @@ class Strength(StrEnum):
 
 _PASSWORDS = re.compile(r"\w*(?:password|passwd|passphrase|passcode|kennwort|passwort)s?|pass|pwd|pw")
 _SECRETS = re.compile(
-    r"\w*secrets?|credentials?|authorization|webhook|\w*(?:api|access|private|account|auth)(?:keys?|tokens?)"
+    r"\w*secrets?|credentials?|authorization|bearer|webhook|\w*(?:api|access|private|account|auth)(?:keys?|tokens?)"
 )
 _KEYS = ("key", "keys", "token", "tokens", "pat", "auth", "cookie", "cookies", "jwt", "signature", "sas")
 # What stands in front of `key` or `token` where it is a secret.
 _SECRET_KINDS = frozenset(
     (
-        *("api", "access", "secret", "auth", "private", "account", "encryption", "signing", "subscription", "storage"),
+        *(
+            "api",
+            "access",
+            "secret",
+            "provider",
+            "auth",
+            "private",
+            "account",
+            "encryption",
+            "signing",
+            "subscription",
+            "storage",
+        ),
         *("licence", "license", "master", "service", "ssh", "deploy", "bearer", "refresh", "session", "security"),
         *("personal", "oauth", "bot", "client", "admin", "user", "identity", "app", "application", "org", "read"),
         *(
@@ -117,7 +129,23 @@ _OTHER_KINDS = frozenset(
             "begin",
         ),
         *("sentence", "document", "answer", "question", "entity", "word", "char", "byte", "bpe", "lang", "language"),
-        *("gpg", "pgp", "recv", "fetch", "search", "list", "import", "export", "delete", "send", "host", "known"),
+        *(
+            "experiment",
+            "study",
+            "trial",
+            "gpg",
+            "pgp",
+            "recv",
+            "fetch",
+            "search",
+            "list",
+            "import",
+            "export",
+            "delete",
+            "send",
+            "host",
+            "known",
+        ),
     )
 )
 # A name with one of these behind the noun names a place, a form or a number of secrets, or a part of a model.
@@ -148,12 +176,14 @@ _OF_SECRET = frozenset(
         *("map", "mapping", "fn", "func", "dtype", "cache", "attention", "heads", "proj", "projection", "merging"),
         *("pruning", "mixing", "shuffle", "classification", "accuracy", "through", "via", "strategy", "parallelism"),
         *("url", "template", "check", "min", "max", "interval", "bits", "padding", "norm", "shift"),
+        *("charset", "chars", "model", "dataset", "vocab", "list", "strength", "generator", "dictionary", "entropy"),
         *("id", "reader", "bucket", "scope", "realm", "user", "username", "order", "k", "n", "server", "domain"),
     )
 )
 _LITERALS = re.compile(
     r"[+-]?\d{1,6}(?:\.\d+)?|true|false|yes|no|on|off|none|null|nil|auto|default|basic|digest|oidc|oauth2?|kerberos|ldap"
-    r"|str|int|bool|bytes|any|dict|list|tuple|float|object|optional\b.*|secretstr|negotiate|mandatory|required",
+    r"|str|int|bool|bytes|any|dict|list|tuple|float|object|optional\b.*|secretstr|negotiate|mandatory|required"
+    r"|empty|dummy|unused|not-?needed|no-key-required",
     re.IGNORECASE,
 )
 _PLACEHOLDER = re.compile(
@@ -234,7 +264,7 @@ def _strength(words: list[str], place: int, *, is_variable: bool) -> Strength:
         return Strength.STRONG
     if word == "tokens" and not (is_variable and kind):
         return Strength.NONE
-    if word == "keys" and kind is None:
+    if kind is None and word in ("keys", "key", "auth", "signature"):
         return Strength.WEAK
     return Strength.STRONG if is_variable else Strength.WEAK
 

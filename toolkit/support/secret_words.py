@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 from toolkit.support.redaction import credential_in, redact
-from toolkit.support.secret_names import Strength, is_secret, strength_of
+from toolkit.support.secret_names import Strength, is_secret, looks_random, strength_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Container, Iterator, Sequence
@@ -34,6 +34,8 @@ _LETTERS = {
     **dict.fromkeys(("sshpass", "7z", "7za", "zip", "unzip"), ("-p", "-P")),
     **dict.fromkeys(("redis-cli",), ("-a",)),
     **dict.fromkeys(("mysql", "mysqldump", "mysqladmin", "mariadb", "mongo", "mongosh", "mongodump"), ("-p",)),
+    **dict.fromkeys(("sqlcmd", "bcp"), ("-P",)),
+    **dict.fromkeys(("ssh-keygen",), ("-N",)),
     **dict.fromkeys(("ldapsearch", "ldapadd", "ldapmodify"), ("-w",)),
 }
 _ONLY_JOINED = ("mysql", "mysqldump", "mysqladmin", "mariadb", "7z", "7za")
@@ -52,12 +54,37 @@ _REGISTRIES = (
 )
 _KEY_OF_LOGIN = re.compile(r"[A-Za-z0-9_-]{20,}")
 _PIPED = re.compile(
-    r"\b(?:echo|printf)\s+(?:-\w+\s+)*(?:['\"]%s(?:\\n)?['\"]\s+)?(?P<value>\"[^\"]*\"|'[^']*'|[^\s|;&]+)\s*\|[^|;&\n]*"
+    r"\b(?:echo|printf)\s+(?:-\w+\s+)*(?:['\"]%s(?:\\n)?['\"]\s+)?(?P<value>\"[^\"]*\"|'[^']*'|[^\s|;&]+)\s*(?:\|[^|;&\n]*){1,4}"
     r"(?:--password-stdin|--with-token|--passphrase-fd|sudo\s+-S|chpasswd|kinit|(?:wandb|huggingface-cli|hf\s+auth)\s+login)"
 )
 _COMPOSED = re.compile(r"[\s\"'\\;|&()<>`]")
 _HERE_STRING = re.compile(
     r"(?:--(?:password-stdin|with-token)|kinit)\b[^|;&\n]*<<<\s*(?P<value>\"[^\"]*\"|'[^']*'|\S+)"
+)
+# What else gives a name and a value in one text: `read NAME <<< v`, `os.environ.setdefault("NAME", "v")`, and a file
+# that is named for its content.
+_GIVEN = tuple(
+    map(
+        re.compile,
+        (
+            r"\bread\s+(?:-\w+\s+)*(?P<name>\w+)\s*<<<\s*(?P<value>\"[^\"]*\"|'[^']*'|\S+)",
+            r"\b(?:setdefault|putenv|setenv|getenv|get)\(\s*\\?[\"'](?P<name>\w{1,100})\\?[\"']\s*,\s*"
+            r"(?P<value>\\?\"[^\"\\]*|'[^']*)",
+            r"\bprintf\s+-v\s+(?P<name>\w+)\s+(?:--\s+)?(?:['\"]?%s(?:\\n)?['\"]?\s+)?(?!['\"]?%)(?P<value>\"[^\"]*\"|'[^']*'|\S+)",
+            r"\b(?:echo|printf)\s+(?:-\w+\s+)*(?:['\"]?%s(?:\\n|\n)?['\"]?\s+)?(?P<value>\"[^\"]*\"|'[^']*'|[^\s|;&<>]+)\s*"
+            r">>?\s*[\"']?[^\s|;&<>\"']{0,200}?(?<![\w-])(?P<name>[\w-]{1,100})(?:\.txt)?[\"']?(?=[\s;&|]|$)",
+        ),
+    )
+)
+# What is a password by its place: in a netrc, and in code.
+_LOGINS = tuple(
+    map(
+        re.compile,
+        (
+            r"\blogin\s+\S+\s+(?:account\s+\S+\s+)?password\s+(?P<value>\S+)",
+            r"(?:\bauth\s*=\s*|\bHTTP(?:Basic|Digest)Auth)\(\s*\\?[\"'][^\"']*[\"']\s*,\s*(?P<value>\\?\"[^\"]*\"|'[^']*')",
+        ),
+    )
 )
 _PROGRAM = re.compile(r"^\s*(?:import|from|def|class|print|return)\b", re.MULTILINE)  # of Python
 _SEPARATORS = " \t\r\n;|&()<>"
@@ -108,8 +135,12 @@ def _in_text(text: str, depth: int) -> Iterator[str]:
     for match in _NAMED.finditer(text):
         if _is_assigned(match, text):
             yield _shown(match["name"])
-    for pattern in (_PIPED, _HERE_STRING):
-        if (piped := pattern.search(text)) and is_secret("password", piped["value"]):
+    for pattern in _GIVEN:
+        for match in pattern.finditer(text):
+            if is_secret(match["name"], match["value"].lstrip("\\")):
+                yield _shown(match["name"])
+    for pattern in (_PIPED, _HERE_STRING, *_LOGINS):
+        if (piped := pattern.search(text)) and is_secret("password", piped["value"].strip("\\")):
             yield "login"
     for command in _commands(text) if depth else ():
         if command != [text]:
@@ -125,15 +156,30 @@ def _is_assigned(match: re.Match[str], text: str) -> bool:
     name, value, separator = match["name"], match["value"], match["sep"]
     quoted = value.lstrip("\\")[:1] in ("'", '"')
     in_query = text[max(0, match.start() - 1) : match.start()] in ("?", "&") and "=" in separator
-    if in_query and name.lower() in ("sig", "signature", "code", "x-amz-signature", "x-goog-signature", "se_sig"):
+    if in_query and name.lower() in (
+        "sig",
+        "signature",
+        "code",
+        "auth",
+        "x-amz-signature",
+        "x-goog-signature",
+        "se_sig",
+    ):
         return is_secret("secret", value)
     if name.lower() == "cookie" and ":" in separator and "=" in value:
         return is_secret("secret", value.partition("=")[2])
     if ":" in separator and not (quoted or match["close"] or separator[-1:].isspace() or _is_header(name)):
-        return False  # key:value, 12:30
+        return _is_option_pair(name, value)
     if not quoted and _is_code(match, text, value):
         return False
     return is_secret(name, value)
+
+
+def _is_option_pair(name: str, value: str) -> bool:
+    """Whether `name:value` without a space is a secret: `--hparams=api_key:v`, `/password:v`, but not `token:bpe`."""
+    compound = len(re.split(r"[_.-]", name)) > 1 or strength_of(name) is Strength.PASSWORD
+    mixed = re.search(r"\d", value) is not None and re.search(r"[A-Za-z]", value) is not None
+    return strength_of(name) in _SURE and (looks_random(value) or (compound and mixed)) and is_secret(name, value)
 
 
 def _is_code(match: re.Match[str], text: str, value: str) -> bool:
@@ -175,13 +221,21 @@ def _named_by_an_option(words: list[str], place: int) -> Iterator[str]:
         if is_secret("password", login["password"]):
             yield "login"
     elif (
-        (before in _ASSIGNS or words[place - 2 : place] in (["config", "set"], ["configure", "set"]))
+        (before in _ASSIGNS or words[place - 2 : place] in (["config", "set"], ["configure", "set"], ["printf", "-v"]))
+        and not value.startswith("%")
         and _BARE.fullmatch(word)
         and is_secret(word.rpartition(":")[2], value)
     ):
         yield _shown(word)
     elif "." in word and _BARE.fullmatch(word) and strength_of(word) in _SURE and is_secret(word, value):
         yield _shown(word)  # --opts LOGGER.API_KEY VALUE
+    elif (
+        {"rclone", "dvc"} & {*words[max(0, place - _NEAR) : place]}
+        and _BARE.fullmatch(word)
+        and strength_of(word) in _SURE
+        and is_secret(word, value)
+    ):
+        yield _shown(word)  # rclone config create s3 s3 secret_access_key VALUE
     elif word == "password" and {"login", "machine"} & {*words[max(0, place - 4) : place]} and is_secret(word, value):
         yield "login"
 
@@ -204,6 +258,12 @@ def _of_a_program(words: list[str], place: int) -> Iterator[str]:
         yield "login"
     if "wandb" in programs and "login" in programs and _KEY_OF_LOGIN.fullmatch(word) and not word.startswith("-"):
         yield "login"
+    if {"gh", "secret", "set"} <= programs:
+        given = (
+            value if word in ("-b", "--body") else word[2:] if word[:2] == "-b" else word[7:] * (word[:7] == "--body=")
+        )
+        if is_secret("secret", given):
+            yield "login"
     if "openssl" in programs and word.startswith("pass:") and is_secret("password", word[5:]):
         yield "login"
     if "openssl" in programs and word == "-k" and is_secret("password", value):

@@ -247,9 +247,11 @@ def test_a_directory_that_a_killed_job_left_is_removed_by_the_next(ground: Groun
         (path / "file").touch()
     (local / f"{host}-6-{dead}-linked").symlink_to(kept)
     ground.program("apptainer", "true")
+    (ground.directory / "linked").symlink_to(local)
     using = subprocess.Popen(["sleep", "60"], env={**os.environ, "TMPDIR": str(local / stay[1])})
     try:
-        assert ground.run(scheduler, replace(JOB, node_tmp=True), TMPDIR=str(local)).status == 0
+        for same in (local, f"{local}/", ground.directory / "linked"):
+            assert ground.run(scheduler, replace(JOB, node_tmp=True), TMPDIR=str(same)).status == 0
     finally:
         using.kill()
         using.wait()

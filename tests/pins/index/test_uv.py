@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from toolkit.pins.index.uv import Uv, area_errors, index_address
+from tests.hostile_server import dripping
+from toolkit.pins.index import uv as uv_module
+from toolkit.pins.index.uv import Uv, area_errors, index_address, open_uv
 from toolkit.support.errors import MissingOnHost, ProgramFailed
 
 _PROGRAM = """#!/bin/sh
@@ -106,6 +108,22 @@ def test_a_resolver_is_stopped_at_its_time_limit(tmp_path: Path) -> None:
         Uv(str(program), tmp_path / "cache", tmp_path, patience=0.2).call(["a"], tmp_path)
     assert raised.value.code == "resolver-timeout"
     assert raised.value.fix
+
+
+def test_an_index_that_sends_without_an_end_does_not_fill_the_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(uv_module, "memory_ceiling", lambda: 300 << 20)
+    page = b"<a href='ctkone-1.0.tar.gz'>ctkone-1.0.tar.gz</a>\n" * 20_000
+    head = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n"
+    with dripping(head, page, 0) as server:
+        asked = Uv(open_uv(tmp_path).program, tmp_path / "cache", tmp_path / "tmp")
+        arguments = ["pip", "compile", "--default-index", f"http://{server}/simple", "requirements.in"]
+        (tmp_path / "requirements.in").write_text("ctkone\n")
+        with pytest.raises(ProgramFailed, match=r"uv took more than 300\.0 MiB of memory") as raised:
+            asked.call(arguments, tmp_path)
+    assert raised.value.code == "program-memory"
+    assert not list((tmp_path / "tmp").iterdir())
 
 
 def test_answer_that_is_too_old_to_be_used_is_removed(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from toolkit.support.certificates import certificate_problem, trusting
 from toolkit.support.errors import CheckFailed, ProgramFailed
 from toolkit.support.files import make_directory
 from toolkit.support.http_client import LEAST_RATE, WINDOW
+from toolkit.support.memory import memory_ceiling
 from toolkit.support.processes import Completed, run_contained
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ def read_repository(url: str, names: tuple[str, ...], scratch: Path) -> dict[str
         def git(*arguments: str) -> Completed:
             argv = ["git", f"--git-dir={directory}", *arguments]
             environment = {**dict.fromkeys(_NOT_OURS), **git_settings()}
-            return run_contained(argv, env=environment, cwd=scratch, timeout=_TIMEOUT_SECONDS)
+            return run_contained(argv, env=environment, cwd=scratch, timeout=_TIMEOUT_SECONDS, memory=memory_ceiling())
 
         git("init", "--quiet", "--bare").require("preparing a repository")
         if not git("fetch", "--quiet", "--depth=1", "--", address, commit).ok:

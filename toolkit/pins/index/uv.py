@@ -22,6 +22,7 @@ from toolkit.pins.index.repositories import git_settings
 from toolkit.support.certificates import certificate_problem, trusting
 from toolkit.support.errors import MissingOnHost, ProgramFailed
 from toolkit.support.files import FULL, make_directory, not_written, write_atomically
+from toolkit.support.memory import memory_ceiling
 from toolkit.support.paths import LARGER_AREA
 from toolkit.support.processes import Completed, run, run_contained
 from toolkit.support.redaction import redact, server_of
@@ -109,7 +110,11 @@ class Uv:
             environment["TMPDIR"] = str(temporary)
             try:
                 answer = run_contained(
-                    [self.program, *arguments], env=environment, cwd=directory, timeout=self.patience
+                    [self.program, *arguments],
+                    env=environment,
+                    cwd=directory,
+                    timeout=self.patience,
+                    memory=memory_ceiling(),
                 )
             except ProgramFailed as failure:
                 raise _timed_out(failure, self.patience) if failure.code == "program-timeout" else failure from None
