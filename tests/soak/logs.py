@@ -39,7 +39,8 @@ def processor_time(kind: str, mebibytes: int) -> float:
     """Seconds of a processor for a log of one of the kinds that are made to be slow."""
     piece = content_of(kind, _DIFFERENT * MIB)
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    with subprocess.Popen([sys.executable, "-c", MEASURE], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as reader:
+    # Its answer is not wanted here; a pipe that is closed before it is written would end it with an error.
+    with subprocess.Popen([sys.executable, "-c", MEASURE], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL) as reader:
         assert reader.stdin is not None
         for _ in range(0, mebibytes, _DIFFERENT):
             reader.stdin.write(piece)

@@ -26,7 +26,7 @@ _CHUNK = 1 << 20
 # A longer line is looked at in pieces, which overlap: what NCCL and TensorFlow print is shorter.
 LONGEST, OVERLAP = 1600, 600
 # Lines of interest that are all looked at; and how many of each MiB behind them, of each core.
-_ALL, _SOME, _OF_A_CORE = 100_000, 200, 20
+_ALL, _SOME, _OF_A_CORE = 80_000, 120, 20
 # Of those that are left out, so many in a MiB are looked at for words against the use of the GPU.
 _MAX_DOUBTFUL = 10_000
 # Bytes of different lines that are all searched; and how many of each MiB behind them.
