@@ -106,6 +106,12 @@ def _default_program(rootfs: Rootfs, path: str) -> str | None:
     return None
 
 
+def is_python(rootfs: Rootfs, program: str) -> bool:
+    """Whether a program is a Python by its name, or by that of the file that it leads to."""
+    names = (program, rootfs.resolve(program) or "")
+    return any(_PROGRAM.match(posixpath.basename(name)) for name in names)
+
+
 def interpreter_at(rootfs: Rootfs, program: str) -> tuple[str, str] | None:
     """(prefix, "3.11" or "3.13t") of a program; None if it is no interpreter with a library beside it."""
     real = rootfs.resolve(program)
