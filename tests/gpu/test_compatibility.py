@@ -34,6 +34,9 @@ TABLE = Path(module.__file__).with_suffix(".toml")
         ("GB300", (10, 3)), ("Jetson AGX Orin", (8, 7)), ("Jetson AGX Thor", (11, 0)), ("RTX 4000 SFF Ada", (8, 9)),
         ("a100_3g.20gb", (8, 0)), ("v100_32gb", (7, 0)), ("NVIDIA H100 80GB HBM3", (9, 0)), ("sm_121", (12, 1)),
         ("NVIDIA A100-SXM4-80GB MIG 3g.40gb", (8, 0)), ("NVIDIA GH200 480GB", (9, 0)),
+        ("GRID A100-20C", (8, 0)), ("NVIDIA A40-48Q", (8, 6)), ("Orin (nvgpu)", (8, 7)), ("H20-3e", (9, 0)),
+        ("NVIDIA GeForce RTX 4090 D", (8, 9)), ("NVIDIA GeForce RTX 2070 with Max-Q Design", (7, 5)),
+        ("Tesla V100-DGXS-32GB", (7, 0)),
         ("NVIDIA RTX A2000 12GB", (8, 6)),
         ("NVIDIA GeForce RTX 3080 Laptop GPU", (8, 6)), ("NVIDIA A100 80GB PCIe", (8, 0)), ("gpu:h100", (9, 0)),
         ("Grace Hopper GH200", (9, 0)), ("Tesla V100-SXM2-32GB-LS", (7, 0)), ("Jetson Orin Nano Super", (8, 7)),
@@ -89,6 +92,7 @@ def test_gpu_names_are_listed_once() -> None:
     ("text", "target"),
     [
         ("MI300X", "gfx942"), ("mi250x", "gfx90a"), ("AMD Instinct MI210", "gfx90a"), ("gfx942", "gfx942"),
+        ("gfx90a:sramecc+:xnack-", "gfx90a"),
         ("AMD Instinct MI250X / MI250", "gfx90a"), ("AMD Instinct MI300X OAM", "gfx942"), ("MI300A", "gfx942"),
     ],
 )  # fmt: skip
@@ -106,7 +110,7 @@ def test_first_driver_of_a_generation_is_that_of_its_first_cuda() -> None:
             floor = compatibility().floor(compatibility().first_cuda.get(capability, ""))
             assert row.first == (floor and (floor.full or floor.minimum)), row.name
     jetson = compatibility().integrated.capabilities
-    assert set(compatibility().gpus.values()) - jetson == set(known) - {(5, 0)}
+    assert set(compatibility().gpus.values()) - jetson == set(known) - {(3, 0), (3, 2), (5, 0)}
 
 
 def test_every_fact_names_its_source_and_day() -> None:
@@ -149,3 +153,11 @@ def test_every_release_of_cuda_12_and_13_names_the_driver_it_shipped_with() -> N
     assert set(releases) <= set(full)
     ordered = [parse_driver(full[one]) for one in releases]
     assert ordered == sorted(ordered)
+
+
+@pytest.mark.parametrize("text", ["Radeon RX 7900 XTX", "gfx1100", "MI50", "AMD Ryzen AI Max+ 395"])
+def test_unknown_gpu_of_amd_has_no_compute_capability(text: str) -> None:
+    with pytest.raises(WrongInput) as raised:
+        find_gpu(text)
+    assert "MI300X" in str(raised.value.fix)
+    assert "nvidia-smi" not in str(raised.value.fix)

@@ -127,7 +127,8 @@ def implied_architectures(request: BaseRequest) -> tuple[str, ...]:
 
 def processor_of(gpu: Gpu) -> str | None:
     """The architecture of the only processors beside which a GPU exists; None if there are several."""
-    return compatibility().processors.get(gpu_name(gpu.name) or "")
+    own = compatibility().processors.get(gpu_name(gpu.name) or "")
+    return own or ("aarch64" if gpu.capability in compatibility().arm else None)
 
 
 def refuse_contradiction(request: BaseRequest) -> None:

@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 # What the name of a GPU may begin with, and what may follow it without changing its compute capability.
 _BRAND = re.compile(r"NVIDIA|TESLA|GEFORCE|RTX(?=A\d)")
 _MODEL = re.compile(r"(TI)?(SUPER)?(D|SXM\d?|PCIE|NVL\d*)?(\d+GB?)?")
-_SIZE = re.compile(r"\d+G?B?|SXM\d?|PCIE|NVL\d*")  # 32GB; 3g.20gb of MIG; 485 of nvidia-smi
+_SIZE = re.compile(r"\d+(?:GB?|[ABCQE])?|SXM\d?|PCIE|NVL\d*")  # 32GB; 3g.20gb of MIG; 485 of nvidia-smi; 20C of a vGPU
+_AMD = re.compile(r"\b(?:AMD|RADEON|RYZEN|INSTINCT|MI\d{1,3}[AX]?|GFX\w+|RX)\b", re.IGNORECASE)
 _TEXT = re.compile(r"[A-Za-z0-9 ._:()/+-]*")
 _MAX_WORDS = 4  # of one name: RTX 4000 SFF Ada
 _MAX_NEAR = 3
@@ -99,7 +100,8 @@ class Compatibility:
     """All of `compatibility.toml`. `forward` is, by GPU name, whether forward compatibility supports it.
 
     `around` are words beside the name of a GPU, `products` is the GPU of a machine, `processors` is the architecture of
-    the only processors beside which a GPU exists, `first_cuda` is the first CUDA release that has a GPU's architecture.
+    the only processors beside which a GPU exists, `arm` are the capabilities of GPUs that exist only beside Arm
+    processors, `first_cuda` is the first CUDA release that has a GPU's architecture.
     """
 
     drivers: tuple[DriverFloor, ...]
@@ -111,6 +113,7 @@ class Compatibility:
     integrated: Integrated
     forward: dict[str, bool]
     processors: dict[str, str]
+    arm: frozenset[Capability]
     first_cuda: dict[Capability, str]
     limits: tuple[Limits, ...]
     amd: tuple[AmdTarget, ...]
@@ -153,6 +156,7 @@ def compatibility() -> Compatibility:
             **dict.fromkeys(content["arm"]["gpus"], "aarch64"),
             **dict.fromkeys(content["x86"]["gpus"], "x86_64"),
         },
+        arm=frozenset(map(_pair, [*content["arm"]["capabilities"], *content["integrated"]["capabilities"]])),
         first_cuda={_pair(capability): cuda for capability, cuda in content["first"]["cuda"].items()},
         limits=tuple(
             Limits(
@@ -180,14 +184,20 @@ def find_gpu(text: str, driver: str | None = None) -> Gpu:
     if exact:
         major, minor, *_ = [group for group in exact.groups() if group is not None]
         return Gpu(text, (int(major), int(minor)), driver=driver)
-    if any(word == row.target for row in compatibility().amd):
-        return Gpu(text, amd=word)
+    target = word.partition(":")[0]  # rocminfo and PyTorch write gfx90a:sramecc+:xnack-
+    if any(target == row.target for row in compatibility().amd):
+        return Gpu(text, amd=target)
     if "," in text:
         raise WrongInput(f"{text!r} names several GPUs", fix=f"Name each by itself: {text.split(',')[0].strip()}")
     name = gpu_name(text)
     if name is not None and _TEXT.fullmatch(text) and all(_is_known(word, name) for word in _around(name, text)):
         row = compatibility().amd_target(name)
         return Gpu(text, amd=row.target) if row else Gpu(text, compatibility().gpus[name], driver=driver)
+    if _AMD.search(text):
+        known = ", ".join(name for row in compatibility().amd for name in row.names)
+        raise WrongInput(
+            f"ctk does not know the GPU {text!r}", fix=f"Of AMD's GPUs, ctk knows {known}. Leave out --gpu for others."
+        )
     raise WrongInput(
         f"ctk does not know the GPU {text!r}.{_near(text)}",
         fix="Name its compute capability instead, as nvidia-smi --query-gpu=compute_cap shows it: --gpu 7.0",

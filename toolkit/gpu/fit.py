@@ -61,6 +61,12 @@ def too_old(minimum: str | None, driver: str | None) -> bool:
     return minimum is not None and driver is not None and parse_driver(driver) < parse_driver(minimum)
 
 
+def is_newer_than_known(cuda: str | None) -> bool:
+    """Whether a CUDA release is of a later major than all those of which the drivers are known."""
+    newest = max(Version(row.cuda).major for row in compatibility().drivers)
+    return cuda is not None and not _is_before(cuda, str(newest + 1))
+
+
 def needs_newer_compiler(build: Build, floor: DriverFloor | None, capability: Capability, driver: str | None) -> bool:
     """Whether there is only PTX for a GPU, of a CUDA release whose PTX the driver cannot compile."""
     if floor is None or not too_old(floor.full, driver) or (build.framework and build.framework.own_ptxas):

@@ -65,3 +65,11 @@ def test_an_old_driver_without_compat_stays_too_old() -> None:
         framework("torch", "2.5.1", CU124), target=on("A100", "470.57.02"), drivers=((COMPAT, "ld.so.cache"),)
     )
     assert {"driver-too-old"} == codes(found, "error")
+
+
+def test_cuda_newer_than_all_known_ones_is_named() -> None:
+    build = replace(TORCH, cuda="14.0")
+    found = audit(framework("torch", "3.0.0", build), target=on("H100", "580.65.06"))
+    assert codes(found, "warning") >= {"gpu-support-unknown"}
+    older = audit(framework("torch", "1.0.0", replace(build, cuda="7.5")), target=on(None, "580.65.06"))
+    assert "gpu-support-unknown" not in codes(older)

@@ -142,3 +142,27 @@ def test_weights_called_pth_are_no_list_of_directories(tmp_path: Path) -> None:
     )
     assert found.interpreters[0].site_directories[0] == "/app"
     assert "/work" not in found.interpreters[0].site_directories, "only site directories have .pth files that count"
+
+
+@pytest.mark.parametrize(
+    ("version", "others", "default"),
+    [
+        ("3.11.9\n", True, "/opt/pyenv/versions/3.11.9"), ("system\n", True, "/usr"),
+        (None, False, "/opt/pyenv/versions/3.11.9"), (None, True, None), ("3.9.1\n", True, None),
+    ],
+)  # fmt: skip
+def test_python_behind_the_shims_of_pyenv(
+    tmp_path: Path, version: str | None, others: bool, default: str | None
+) -> None:
+    pyenv = "opt/pyenv/versions/3.11.9"
+    found = inventory(
+        tmp_path,
+        python_files(prefix="usr"),
+        {"usr/bin/python": "-> python3.11"},
+        python_files(prefix=pyenv),
+        {f"{pyenv}/bin/python": "-> python3.11", "opt/pyenv/shims/python": "#!/usr/bin/env bash\n"},
+        python_files("3.12", "opt/pyenv/versions/3.12.1") if others else {},
+        {"opt/pyenv/version": version} if version else {},
+        {".singularity.d/env/90-environment.sh": 'export PATH="/opt/pyenv/shims:/usr/bin"\n'},
+    )
+    assert [python.prefix for python in found.interpreters if python.default] == ([default] if default else [])

@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 from toolkit.gpu.compatibility import compatibility, gpu_name, parse_driver
-from toolkit.gpu.fit import Build, impossible_driver, needs_newer_compiler, too_old
+from toolkit.gpu.fit import Build, impossible_driver, is_newer_than_known, needs_newer_compiler, too_old
 from toolkit.gpu.rules.doubts import doubted
 from toolkit.gpu.rules.generations import build_of
 from toolkit.support.findings import Finding, Severity
@@ -48,10 +48,11 @@ def driver_of_toolkit(case: ImageCase) -> Iterator[Finding]:
 
 
 def _judge_driver(title: str, build: Build, facts: ImageFacts, target: TargetMachine) -> list[Finding]:
-    floor = compatibility().floor(build.cuda or "")
-    if floor is None or target.amd is not None:
+    floor, driver = compatibility().floor(build.cuda or ""), effective_driver(facts, target)
+    if target.amd is not None:
         return []
-    driver = effective_driver(facts, target)
+    if floor is None:
+        return [_newer_than_known(title, driver)] if driver and is_newer_than_known(build.cuda) else []
     if driver is None:
         message = f"{title} needs NVIDIA driver {floor.minimum} or newer."
         return [Finding("minimum-driver", Severity.INFO, message)]
@@ -63,6 +64,15 @@ def _judge_driver(title: str, build: Build, facts: ImageFacts, target: TargetMac
         )
         return [Finding("driver-too-old", Severity.ERROR, message, fix)]
     return [_before_toolkit(title, build, target, driver, floor)] if too_old(floor.full, driver) else []
+
+
+def _newer_than_known(title: str, driver: str) -> Finding:
+    return Finding(
+        "gpu-support-unknown",
+        Severity.WARNING,
+        f"It is not known whether {title} runs with NVIDIA driver {driver}: ctk knows the drivers of no CUDA as new.",
+        "Try it: `ctk check-gpu` on a node.",
+    )
 
 
 def _before_toolkit(title: str, build: Build, target: TargetMachine, driver: str, floor: DriverFloor) -> Finding:

@@ -102,8 +102,27 @@ def _default_program(rootfs: Rootfs, path: str) -> str | None:
     for name in ("python", "python3"):
         for directory in path.split(":"):
             if is_open_to_all(rootfs, directory) and rootfs.is_file(f"{directory}/{name}"):
-                return posixpath.join(rootfs.resolve(directory) or directory, name)
+                started = _behind_shims(rootfs, directory)
+                return posixpath.join(rootfs.resolve(started) or started, name) if started else None
     return None
+
+
+def _behind_shims(rootfs: Rootfs, directory: str) -> str | None:
+    """The directory of the Python that pyenv's shims start: of its global version, else of the only one."""
+    root, versions = posixpath.dirname(directory), f"{posixpath.dirname(directory)}/versions"
+    if posixpath.basename(directory) != "shims" or not rootfs.is_directory(versions):
+        return directory
+    names, installed = (rootfs.read_text(f"{root}/version", _SMALL) or "").split(), _names(rootfs, versions)
+    if names[:1] == ["system"]:
+        return "/usr/bin"
+    name = names[0] if names else installed[0] if len(installed) == 1 else None
+    return f"{versions}/{name}/bin" if name in installed else None
+
+
+def is_python(rootfs: Rootfs, program: str) -> bool:
+    """Whether a program is a Python by its name, or by that of the file that it leads to."""
+    names = (program, rootfs.resolve(program) or "")
+    return any(_PROGRAM.match(posixpath.basename(name)) for name in names)
 
 
 def interpreter_at(rootfs: Rootfs, program: str) -> tuple[str, str] | None:
