@@ -1,4 +1,4 @@
-"""Options of a scheduler's own program are answered with those of ctk."""
+"""Options of a scheduler's own program and of the runtime are answered with those of ctk."""
 
 from __future__ import annotations
 
@@ -19,10 +19,12 @@ if TYPE_CHECKING:
         (["qsub", "-pe", "smp", "4", "python"], "--request '-pe NAME {slots}'"),
         (["script", "-N", "2", "python"], "Instead: --nodes N"),
         (["script", "--foo", "python"], "`ctk script --help` shows the usage."),
+        (["run", "--env", "A=b", "x.sif", "env"], "Instead: export NAME=VALUE before the command"),
+        (["run", "--nv", "x.sif", "python"], "Instead: omit it: the container gets the GPUs"),
         (["run", "-p", "x.sif", "python"], "`ctk run --help` shows the usage."),
     ],
 )
-def test_option_of_a_scheduler_names_that_of_ctk(ctk: Ctk, words: list[str], instead: str) -> None:
+def test_option_of_another_program_names_that_of_ctk(ctk: Ctk, words: list[str], instead: str) -> None:
     refused = ctk(*words, status=2).stderr
     assert "No such option: -" in refused
     assert instead in refused

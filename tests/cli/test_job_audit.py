@@ -198,3 +198,9 @@ def test_missing_program_is_a_warning_and_the_script_is_written(ground: Ground) 
     assert "! the image has no program no-such-program" in said
     assert "; the script was written [command-not-in-image]" in said
     assert "; the script was written" not in ground.sbatch("--gpus", "1", "--dry-run", "--", "no-such-program")[1]
+
+
+def test_recipe_in_place_of_the_command_is_told(ground: Ground) -> None:
+    ground.image(READY)
+    said = ground.sbatch("--gpus", "1", program=("pytorch",))[1]
+    assert "pytorch is a recipe. For its job: --job-name pytorch, and no command." in said

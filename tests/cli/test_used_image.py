@@ -8,6 +8,7 @@ import pytest
 
 from tests.inventory.making import Part, system, write_sif
 from toolkit.builds.record import Record
+from toolkit.cli.diff import diff
 from toolkit.cli.used_image import require_undamaged, used_image
 from toolkit.inventory.formats.sif_digests import digests_object
 from toolkit.inventory.formats.sif_edit import edit_sif
@@ -53,3 +54,11 @@ def test_fix_without_a_record_names_force(image: Path) -> None:
         require_undamaged(image)
     assert error.value.fix is not None
     assert "--force" in error.value.fix
+
+
+def test_damaged_image_is_not_compared(image: Path) -> None:
+    other = image.with_name("other.sif")
+    other.write_bytes(image.read_bytes())
+    damage(image, b"hsqs base")
+    with pytest.raises(WrongInput, match="is damaged"):
+        diff(other, image)

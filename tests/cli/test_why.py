@@ -28,6 +28,13 @@ def test_why_reads_the_only_lock(ctk: Ctk, directory: Path) -> None:
     assert "`ctk lock small --arch x86_64` updates it" in done.stderr, "it was added after the lock was made"
 
 
+def test_recipe_before_the_package_names_the_right_order(ctk: Ctk, directory: Path) -> None:
+    assert (directory / "defs/small.lock.toml").is_file()
+    refused = ctk("why", "small", "timm", status=2)
+    assert "the package comes before the recipe" in refused.stderr
+    assert refused.stderr.endswith("ctk why timm small\n")
+
+
 def test_why_reads_the_lock_on_another_base(ctk: Ctk, directory: Path) -> None:
     arguments = ("why", "timm", "mine", "--base", "pytorch-2.6")
     done = ctk(*arguments, status=None)

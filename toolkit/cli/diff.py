@@ -9,6 +9,7 @@ import typer
 
 from toolkit.cli.documents import images as documents
 from toolkit.cli.output import live_steps, print_json, print_table, say
+from toolkit.cli.used_image import require_undamaged
 
 
 def diff(
@@ -32,6 +33,8 @@ def diff(
     from toolkit.inventory.contents.diff import compare
     from toolkit.inventory.formats.images import open_image
 
+    for image in (first, second):  # the records in a damaged image may be whole where the files are not
+        require_undamaged(image)
     with live_steps("Comparing"), open_image(first) as former, open_image(second) as latter:
         differences = compare(former, latter, hash_files=files)
     if json:

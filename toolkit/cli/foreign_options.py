@@ -1,4 +1,4 @@
-"""Options of sbatch and qsub that users type by habit, and what means the same for ctk."""
+"""Options of sbatch, qsub and the runtime that users type by habit, and what means the same for ctk."""
 
 from __future__ import annotations
 
@@ -38,9 +38,15 @@ _QSUB = {
     "-t": "--array 1-10",
     "-v": "--env NAME",
 }
-_BY_COMMAND = {"sbatch": _SBATCH, "qsub": _QSUB, "script": {**_QSUB, **_SBATCH}}
+_RUN = {
+    "-B": "--bind SRC[:DST[:ro]]",
+    "--env": "export NAME=VALUE before the command: the container shares this host's environment variables",
+    "--gpus": "omit it: the container gets the GPUs of this host",
+    "--nv": "omit it: the container gets the GPUs of this host",
+}
+_BY_COMMAND = {"run": _RUN, "sbatch": _SBATCH, "qsub": _QSUB, "script": {**_QSUB, **_SBATCH}}
 
 
 def instead_of(option: str, command: str) -> str | None:
-    """What to write for an option that the command of ctk (`sbatch`, `qsub`, `script`) does not have; None: nothing."""
+    """What to write for an option that the command of ctk (such as `sbatch`) does not have; None: nothing."""
     return _BY_COMMAND.get(command, {}).get(option)

@@ -146,6 +146,7 @@ def _image_findings(
     """`findings` with what the image adds: whether it holds the program, and whether it can use a GPU."""
     from toolkit.cli.job_audit import audit_for_job
     from toolkit.inventory.contents.programs import missing_program
+    from toolkit.recipes.catalogue import Catalogue
     from toolkit.support.findings import Severity
 
     try:
@@ -153,6 +154,9 @@ def _image_findings(
     except WrongInput:  # an image that the runtime can start and ctk cannot read
         return findings
     if missing is not None:
+        if len(job.command) == 1 and job.command[0] in Catalogue.here().paths():
+            word = shlex.quote(job.command[0])
+            missing = replace(missing, fix=f"{word} is a recipe. For its job: --job-name {word}, and no command.")
         message = missing.message if dry_run else f"{missing.message}; the script was written"
         findings = (replace(missing, severity=Severity.WARNING, message=message), *findings)
     return audit_for_job(job, directory, target, findings, words=sys.argv[1:], force=force)

@@ -329,7 +329,7 @@ def _notes(lock: Lock) -> list[Finding]:
     notes = [Finding("lock-note", Severity.WARNING, note) for note in lock.notes]
     if lock.base.inventory is Inventoried.RECORDED:
         text = (
-            "the base is not on this machine: resolved from its entry in bases.toml; `ctk build` "
+            "the image of the base was not read: resolved from its entry in bases.toml; `ctk build` "
             "updates the lock from the image"
         )
         notes.append(Finding("recorded-inventory", Severity.INFO, text))

@@ -65,7 +65,7 @@ def why(
     catalogue = Catalogue.here()
     locks = Locks.of(catalogue, open_work_area(load_site()).path)
     only = only_architecture(arch)
-    path = _lock_of(locks, name, only) if base is None else _lock_on(catalogue, locks, name, base)
+    path = _lock_of(locks, name, only, package) if base is None else _lock_on(catalogue, locks, name, base)
     there = _section(path, only)
     has = [package.name for package in there.packages] + [line.partition("==")[0] for line in there.present]
     known = names().given_by(package, has) or names().by_import(package)
@@ -93,7 +93,7 @@ def why(
         say(sentence)
 
 
-def _lock_of(locks: Locks, name: str | None, arch: str | None = None) -> Path:
+def _lock_of(locks: Locks, name: str | None, arch: str | None = None, package: str | None = None) -> Path:
     if name is None:
         found = sorted(locks.directory.glob("*.lock.toml"))
         if len(found) == 1:
@@ -104,6 +104,9 @@ def _lock_of(locks: Locks, name: str | None, arch: str | None = None) -> Path:
         )
     path = locks.directory / f"{name}.lock.toml"
     if not path.is_file():
+        if package is not None and (locks.directory / f"{package}.lock.toml").is_file():
+            swapped = command_line(["ctk", "why", name, package])
+            raise WrongInput(f"{package} is a recipe, and the package comes before the recipe", fix=swapped)
         make = lock_command(name, arch) if arch is not None else f"ctk lock {name}"
         raise WrongInput(f"the recipe {name} has no lock here: {path}", fix=make)
     return path

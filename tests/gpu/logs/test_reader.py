@@ -149,6 +149,15 @@ def test_a_file_that_is_not_a_text_is_told(start: bytes, what: str, program: str
     assert behind is None or not behind.is_sure
 
 
+@pytest.mark.parametrize(
+    "start", [b"\x7fELF", b"#!/usr/bin/env run-singularity\n\x00SIF_MAGIC\x00"], ids=["elf", "sif"]
+)
+def test_a_file_that_is_not_a_text_is_not_read_to_its_end(start: bytes) -> None:
+    content = io.BytesIO(start + bytes(32 << 20))
+    assert read_log(content).sightings == []
+    assert content.tell() < 32 << 20
+
+
 @pytest.mark.parametrize("piece", ["1:1", "a.a:", "[(<", " \t", "- ", "/a.py:1 ", "INFO:", "no gpu found ", "rank 1: "])
 def test_a_hostile_line_takes_no_long_time(piece: str) -> None:
     line = (piece * 4000)[:4000] + " cuda cpu device: gpu found falling back to cpu device(\n"

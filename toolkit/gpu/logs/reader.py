@@ -97,7 +97,10 @@ def read_log(stream: BinaryIO, on_progress: Callable[[int], None] | None = None)
     within = False
     while chunk := stream.read(_CHUNK):
         size += len(chunk)
-        start = start or chunk[:_LOOKED_AT]
+        if not start:
+            start = chunk[:_LOOKED_AT]
+            if (other := not_text(start)) is not None and other.is_sure:  # nothing of it is judged
+                return Log(size=size, not_text=other)
         last = chunk[-1:]
         data = rest + chunk
         end = max(data.rfind(b"\n"), data.rfind(b"\r")) + 1

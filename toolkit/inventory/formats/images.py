@@ -108,7 +108,7 @@ def open_partition(sif: Sif, found: Descriptor) -> Squashfs:
 def _refusal(path: Path, kind: PathKind) -> WrongInput:
     """Why what is at `path` is not read, and what to do."""
     if kind is PathKind.ABSENT:
-        return WrongInput(f"there is no image {path}")
+        return WrongInput(f"there is no image {path}", fix="Build one with `ctk build RECIPE`.")
     if kind is PathKind.DAMAGED:
         return damaged_header(path)
     if kind is PathKind.SPECIAL:
