@@ -67,7 +67,7 @@ def _installations(rootfs: Rootfs, inventory: Inventory) -> Iterator[OtherSoftwa
         for directory in (found for pattern in dict.fromkeys(patterns) for found in _matching(rootfs, pattern)):
             try:
                 version = re.search(
-                    row["version"], rootfs.read_text(f"{directory}/{row['mark']}", _LIMIT) or "", re.MULTILINE
+                    row["version"], rootfs.read_start(f"{directory}/{row['mark']}", _LIMIT) or "", re.MULTILINE
                 )
                 library = f"{directory}/{row['library']}" if "library" in row else None
                 if version is not None:

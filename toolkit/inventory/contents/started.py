@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from toolkit.inventory.formats.rootfs import Rootfs
 
 _RUNSCRIPT = "/.singularity.d/runscript"
-_LIMIT = 1 << 16
+_LIMIT = 1 << 16  # bytes of a script that are read; most programs are no scripts, and larger
 # What Apptainer writes into the runscript of an image from a registry.
 _OCI = re.compile(r"^OCI_(ENTRYPOINT|CMD)='(.*)'$", re.MULTILINE)
 _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=")
@@ -54,7 +54,7 @@ def started_python(
 
 def runscript(rootfs: Rootfs) -> list[str]:
     """The command by which the image's runscript is run; [] if there is none, or it cannot be read."""
-    text = rootfs.read_text(_RUNSCRIPT, _LIMIT)
+    text = rootfs.read_start(_RUNSCRIPT, _LIMIT)
     told = dict(_OCI.findall(text or ""))
     if text is None or not told:
         return ["/bin/sh", _RUNSCRIPT] if text else []
@@ -125,7 +125,7 @@ class _Search:
 
     def text(self, script: str) -> str:
         """The text of a script; none of scripts without end that start one another."""
-        return self.rootfs.read_text(script, _LIMIT) or "" if next(self.read) < _MAX_SCRIPTS else ""
+        return self.rootfs.read_start(script, _LIMIT) or "" if next(self.read) < _MAX_SCRIPTS else ""
 
     def of_text(self, text: str, arguments: Sequence[str]) -> Interpreter | None:
         return replace(self, arguments=tuple(arguments)).of_block(parse_script(text))

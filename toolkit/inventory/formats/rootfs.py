@@ -164,6 +164,14 @@ class Rootfs:
         content = self.read(path, limit)
         return None if content is None else content.decode(errors="replace")
 
+    def read_start(self, path: str, limit: int) -> str | None:
+        """The first `limit` bytes of a file as text, None if there is none; what is not UTF-8 in it is replaced."""
+        found = self._file(path)
+        if found is None:
+            return None
+        with self._tree.open(found) as file:
+            return file.read(min(limit, self._tree.size(found))).decode(errors="replace")
+
     def _file(self, path: str) -> Any | None:
         found = self._find(path)
         return found[1] if found is not None and found[1].kind is EntryKind.FILE else None
