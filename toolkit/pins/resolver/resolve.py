@@ -15,6 +15,7 @@ from toolkit.pins.index.wheels import HASHES_CHOOSE_SINCE, File, choose_file, su
 from toolkit.pins.lock.model import RECIPE, LockedPackage
 from toolkit.pins.resolver.constraints import active_requirements, broken_by, hard_constraints, soft_constraints
 from toolkit.pins.resolver.extras import require_extras
+from toolkit.pins.resolver.keeping import ask_preferring, first_of_each, keep_preferred
 from toolkit.pins.resolver.question import Answer, Question, ask, compile_lines, require_lines
 from toolkit.recipes.repositories import is_repository
 from toolkit.support.errors import CheckFailed, ProgramFailed
@@ -45,8 +46,10 @@ class Conflict(CheckFailed):
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What is asked: direct requirements over a target. `prefer` are pins (`name==version`) of an earlier lock.
+    """What is asked: direct requirements over a target.
 
+    `prefer` are pins (`name==version`) and bounds (`name<version`) of the recipe's list and of earlier locks, the most
+    wanted of a package first; `listed` are the pins of the list.
     `learned` is known of releases that install over this base and do not work there. `aims` are pins of the newest
     releases that fit, tried before the resolver's own choice. Of the names in `unbound` nothing is learned.
     `metadata` is that of source distributions which uv cannot read. `held` is what an earlier
@@ -64,6 +67,7 @@ class Request:
     unbound: frozenset[str] = frozenset()
     metadata: tuple[Metadata, ...] = ()
     held: tuple[Constraint, ...] = ()
+    listed: frozenset[str] = frozenset()
 
     def constraints(self) -> tuple[Constraint, ...]:
         """All that must hold, whatever the price."""
@@ -97,7 +101,7 @@ def resolve(uv: Uv, request: Request, *, fresh: bool = False) -> Resolution:
     require_extras(request.packages, question.target, answer)
     edges = who_requires_whom(uv, question, answer.installed)
     unasked = answer.installed.keys() - needed(edges) if question.bound else frozenset[str]()
-    assumed = _closure(edges, _framework_requirements(request.target)) if request.target.recorded else frozenset[str]()
+    assumed = closure(edges, _framework_requirements(request.target)) if request.target.recorded else frozenset[str]()
     tags = supported_tags(request.target)
     packages, chosen = [], {}
     for name, version in sorted(answer.installed.items()):
@@ -148,29 +152,35 @@ def first_question(request: Request) -> Question:
 
 
 def _choose_versions(uv: Uv, request: Request, *, fresh: bool) -> tuple[Question, Answer]:
-    """First with preferences (the earlier lock, the base's requirements), then with hard constraints only."""
+    """Under the base's requirements and with all preferred versions, else with as many as possible.
+
+    If the base's requirements leave no solution, only the hard constraints hold.
+    """
     hard = first_question(request)
     soft = hard.under(
         constraint.line
         for constraint in (*soft_constraints(request.target, request.protected), *request.held, *request.learned)
     )
     kept = [line for line in request.prefer if not _is_refused(line, request.learned)]
-    preferred = soft.under([*soft.constraints, *kept, *request.aims])
-    answer = ask(uv, preferred, fresh=fresh)
+    preferred = soft.under([*soft.constraints, *first_of_each(kept), *request.aims])
+    answer = ask_preferring(uv, preferred, fresh=fresh)
     if answer.possible:
         return preferred, answer
     aimed = (attempt.under([*attempt.constraints, *request.aims]) for attempt in ((soft, hard) if request.aims else ()))
     for question in (*aimed, soft, hard):
         answer = ask(uv, question, again=True)
         if answer.possible:
-            return question, answer
+            direct = {canonicalize_name(Requirement(line).name) for line in request.packages}
+            return keep_preferred(uv, question, kept, direct)
     raise Conflict(request, hard, answer.proof or "")
 
 
 def _is_refused(pin: str, constraints: Iterable[Constraint]) -> bool:
-    """Whether one of `constraints` refuses `name==version`."""
+    """Whether one of `constraints` refuses `name==version`; not for a bound."""
     name, _, version = pin.partition("==")
-    return any(constraint.name == name and not satisfies(version, constraint.specifier) for constraint in constraints)
+    return bool(version) and any(
+        constraint.name == name and not satisfies(version, constraint.specifier) for constraint in constraints
+    )
 
 
 def _framework_requirements(target: PythonTarget) -> tuple[str, ...]:
@@ -253,11 +263,13 @@ def _asked_aliases(uv: Uv, question: Question, versions: Mapping[str, str]) -> d
     return {name: tuple(sorted(edges[name])) for name in sorted(aliases & edges.keys())}
 
 
-def who_requires_whom(uv: Uv, question: Question, versions: Mapping[str, str]) -> dict[str, set[str]]:
+def who_requires_whom(
+    uv: Uv, question: Question, versions: Mapping[str, str], prefer: Iterable[str] = ()
+) -> dict[str, set[str]]:
     """For each name in `versions` the names that require it, RECIPE for the recipe's own request.
 
-    A version "" leaves it open. Raises NotOnIndex for a package that no index has, ProgramFailed if uv finds no
-    answer for another reason.
+    A version "" leaves it open; pins in `prefer` are taken where they can be. Raises NotOnIndex for a package that no
+    index has, ProgramFailed if uv finds no answer for another reason.
     """
     pins = [f"{name}=={version}" for name, version in versions.items() if version]
     staying = sorted(question.target.installed.keys() - versions.keys())
@@ -265,7 +277,7 @@ def who_requires_whom(uv: Uv, question: Question, versions: Mapping[str, str]) -
     if not wanted:
         return {}
     asked = replace(question, packages=tuple(wanted), constraints=tuple(sorted(pins)))
-    done = compile_lines(uv, asked, "--annotation-style", "line", excludes=staying)
+    done = compile_lines(uv, asked, "--annotation-style", "line", excludes=staying, prefer=prefer)
     require_lines(done, "asking who requires whom")
     found: dict[str, set[str]] = {}
     for line in done.stdout.splitlines():
@@ -294,7 +306,7 @@ def _roots(line: str, target: PythonTarget, versions: Mapping[str, str]) -> Iter
                 yield str(needed)
 
 
-def _closure(edges: Mapping[str, set[str]], roots: Iterable[str]) -> frozenset[str]:
+def closure(edges: Mapping[str, set[str]], roots: Iterable[str]) -> frozenset[str]:
     """The transitive dependencies of `roots`, themselves included."""
     reached: set[str] = {canonicalize_name(Requirement(root).name) for root in roots}
     while True:
@@ -306,7 +318,7 @@ def _closure(edges: Mapping[str, set[str]], roots: Iterable[str]) -> frozenset[s
 
 def needed(edges: Mapping[str, set[str]]) -> frozenset[str]:
     """The packages of the recipe with their transitive dependencies."""
-    return _closure(edges, [name for name, by in edges.items() if RECIPE in by])
+    return closure(edges, [name for name, by in edges.items() if RECIPE in by])
 
 
 def _newer_pip(uv: Uv, request: Request, packages: Sequence[LockedPackage]) -> LockedPackage | None:

@@ -1,8 +1,8 @@
 """Releases that install over a base but do not work there: find them, exclude them, and resolve again.
 
 What a resolver does not see is in an extra's bound on the base's framework (`extra_bounds`), in no metadata at all
-(`undeclared`), or in an upper bound on Python (`pythons`). Each becomes a constraint like those of the base, so that a
-conflict and a lock can say it.
+(`undeclared`), in an upper bound on Python (`pythons`), or in the age of a wheel (`numpy_abi`). Each becomes a
+constraint like those of the base, so that a conflict and a lock can say it.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from toolkit.inventory.knowledge.frameworks import knowledge, satisfies
 from toolkit.pins.index.metadata import read_requirements
 from toolkit.pins.resolver.constraints import Constraint
 from toolkit.pins.resolver.extra_bounds import find_extra_bound
+from toolkit.pins.resolver.numpy_abi import built_for_numpy_1
 from toolkit.pins.resolver.pythons import PythonBound, python_bounds
 from toolkit.pins.resolver.releases import list_releases
 from toolkit.pins.resolver.resolve import first_question, resolve
@@ -74,6 +75,12 @@ def _lessons(uv: Uv, request: Request, resolution: Resolution) -> tuple[list[Con
         bound for bound in undeclared if bound.name in chosen and not satisfies(chosen[bound.name], bound.specifier)
     ]
     learned += python_bounds(request, resolution, pages(uv))
+    learned += built_for_numpy_1(
+        request,
+        resolution,
+        lambda file: requirements_of(uv, request, file),
+        lambda name: list_releases(name, first_question(request), pages(uv)),
+    )
     bounds, unread = _extra_bounds(uv, request, resolution)
     notes = {
         f"the metadata of {name} cannot be read: its compatibility with the base's framework is unknown"
