@@ -77,8 +77,8 @@ def make_lock(
         preferred_lines,
         wanted_versions,
     )
+    from toolkit.pins.resolver.releases import pages
     from toolkit.pins.resolver.resolve import Request
-    from toolkit.pins.resolver.working import pages
 
     packages = check_requirements(recipe)
     target = facts.target

@@ -38,7 +38,7 @@ FILES = [
 
 @pytest.fixture(scope="module")
 def uv(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Uv]:
-    with serve_pages(tmp_path_factory.mktemp("index"), FILES) as address, pytest.MonkeyPatch.context() as patch:
+    with serve_pages(FILES) as address, pytest.MonkeyPatch.context() as patch:
         patch.setenv("UV_DEFAULT_INDEX", address)
         yield open_uv(tmp_path_factory.mktemp("area"))
 

@@ -43,8 +43,8 @@ def read_conda_environment(path: Path) -> PackageList:
             lines.left_out.append((str(entry), "the base provides it, or it is not a Python package (use `apt`)"))
         else:
             lines.add(requirement)
-    if variables := content.get("variables"):
-        lines.left_out.append((f"variables: {variables}", "environment variables: write them to [environment]"))
+    if variables := content.get("variables"):  # without the values, which may be secret
+        lines.left_out.append((f"variables: {', '.join(map(str, variables))}", "write them to [environment]"))
     return lines.package_list()
 
 

@@ -58,22 +58,23 @@ def reduce_dump(uv: Uv, requirements: Sequence[str], indexes: tuple[Index, ...] 
     if tools := [line for name in sorted(_TOOLS & by_name.keys()) for line in by_name.pop(name)]:
         message = f"left out: {', '.join(tools)} (tools of the environment: the base has its own)"
         findings.append(Finding("left-out", Severity.INFO, message))
-    candidates = [name for name in by_name if name not in _NEVER_DIRECT]
+    given = {name for name, lines in by_name.items() if any(Requirement(line).url for line in lines)}
+    candidates = [name for name in by_name if name not in _NEVER_DIRECT | given]
     pins = [lines[0] for lines in by_name.values() if len(lines) == 1 and exact_version(lines[0])]
     edges = _edges(uv, candidates, pins, indexes, findings)
     if edges is None:
         message = "the list is a full environment dump, and its direct packages could not be identified"
         fix = "To list only what your code imports, run `ctk new NAME --from train.py`."
-        direct = candidates
+        direct = [*candidates]
         findings.insert(0, Finding("freeze", Severity.WARNING, message, fix))
     else:
         direct = [name for name in candidates if edges.get(name, set()) <= {RECIPE} or _chooses_base(name)]
-        message = (
-            f"the list is a full environment dump: {len(by_name) - len(direct)} of its {len(by_name)} packages are "
-            "dependencies of the others"
-        )
+        required = len(by_name) - len(direct) - len(given)
+        what = f"{required} of its {len(by_name)} packages are dependencies of the others"
+        message = f"the list is a full environment dump: {what}"
         findings.insert(0, Finding("freeze", Severity.INFO, message))
-    missing = by_name.keys() - {*candidates, *_NEVER_DIRECT}
+    missing = by_name.keys() - {*candidates, *_NEVER_DIRECT, *given}
+    direct += sorted(given)  # whatever has an address was chosen
     others = closure(edges or {}, (name for name in direct if not _chooses_base(name))) - {*direct} - missing
     return Reduced(
         tuple(line for name in direct for line in by_name[name]),

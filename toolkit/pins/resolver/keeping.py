@@ -9,12 +9,14 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from toolkit.inventory.knowledge.frameworks import satisfies
 from toolkit.pins.resolver.question import Answer, UnreadableSource, ask
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Sequence
 
     from toolkit.pins.index.uv import Uv
+    from toolkit.pins.resolver.constraints import Constraint
     from toolkit.pins.resolver.question import Question
 
     Prove = Callable[[Sequence[str]], str | None]  # why there is no solution with these pins; None if there is one
@@ -53,6 +55,14 @@ def first_of_each(pins: Iterable[str]) -> list[str]:
     return list(found.values())
 
 
+def is_refused(pin: str, constraints: Iterable[Constraint]) -> bool:
+    """Whether one of `constraints` refuses `name==version`; not for a bound."""
+    name, _, version = pin.partition("==")
+    return bool(version) and any(
+        constraint.name == name and not satisfies(version, constraint.specifier) for constraint in constraints
+    )
+
+
 def keep_most(pins: Sequence[str], direct: Collection[str], prove: Prove) -> list[str]:
     """As many of `pins` as have a solution together, one for a package at most.
 
@@ -71,8 +81,8 @@ def keep_most(pins: Sequence[str], direct: Collection[str], prove: Prove) -> lis
 
 
 def name_of(pin: str) -> str:
-    """The package of `name==version` or `name<version`."""
-    return re.split("[=<]", pin, maxsplit=1)[0]
+    """The package of `name==version`, or of a bound."""
+    return re.split("[=<>!~]", pin, maxsplit=1)[0]
 
 
 def _with_most(kept: list[str], pins: list[str], prove: Prove) -> list[str]:

@@ -20,9 +20,9 @@ from toolkit.pins.resolver.explain import newest_versions
 from toolkit.pins.resolver.keeping import name_of
 from toolkit.pins.resolver.outdated import find_old_builds
 from toolkit.pins.resolver.question import ask
-from toolkit.pins.resolver.releases import list_releases
+from toolkit.pins.resolver.releases import list_releases, pages
 from toolkit.pins.resolver.resolve import first_question
-from toolkit.pins.resolver.working import pages, resolve_working
+from toolkit.pins.resolver.working import resolve_working
 from toolkit.support.errors import CheckFailed, ProgramFailed
 
 if TYPE_CHECKING:

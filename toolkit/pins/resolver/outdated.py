@@ -20,9 +20,9 @@ from toolkit.pins.bases.target import valid_version
 from toolkit.pins.index.wheels import is_compiled
 from toolkit.pins.resolver.constraints import active_requirements
 from toolkit.pins.resolver.extra_bounds import wants_newer
-from toolkit.pins.resolver.releases import list_releases
+from toolkit.pins.resolver.releases import list_releases, pages
 from toolkit.pins.resolver.resolve import first_question
-from toolkit.pins.resolver.working import nearest_fitting, pages, requirements_of
+from toolkit.pins.resolver.working import nearest_fitting, requirements_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

@@ -19,7 +19,7 @@ from toolkit.inventory.knowledge.frameworks import satisfies
 from toolkit.pins.index.wheels import choose_file, supported_tags
 from toolkit.pins.lock.model import Displaced
 from toolkit.pins.resolver.constraints import active_requirements, soft_constraints
-from toolkit.pins.resolver.explain import DEPENDS, conflicting_need, shortened, stands
+from toolkit.pins.resolver.explain import DEPENDS, SPECIFIER, conflicting_need, shortened, stands
 from toolkit.pins.resolver.keeping import ask_preferring, name_of
 from toolkit.pins.resolver.pythons import forbids
 from toolkit.pins.resolver.releases import file_of, is_too_new, list_files, takes_python
@@ -109,7 +109,7 @@ def preferred_lines(
             if (pin := f"{name}=={version}") not in impossible:
                 yield pin
             if pin in request.listed and name not in locked and _barred(request, name, version) is None:
-                yield from (f"{name}<{Version(version).major + more}" for more in (1, 2))
+                yield from (f"{name}>={version},<{Version(version).major + more}" for more in (1, 2))
 
 
 def _barred(request: Request, name: str, version: str) -> str | None:
@@ -133,6 +133,9 @@ def _barred(request: Request, name: str, version: str) -> str | None:
 
 
 _BY_RECIPE = "the recipe requires "
+_CHOICES = re.compile(
+    rf"([a-z0-9][a-z0-9._-]*)({SPECIFIER}) depends? on one of: ((?:[a-z0-9][a-z0-9._-]*{SPECIFIER} )+)"
+)
 
 
 def _unavailable(name: str, version: str, question: Question, directory: Path) -> str | None:
@@ -215,14 +218,23 @@ def _not_added(request: Request, name: str, now: str | None) -> str:
 
 def _conflict(uv: Uv, request: Request, resolution: Resolution, kept: Sequence[str], pin: str) -> str:
     """What else in the lock does not go with a version."""
-    hard = first_question(request)
+    hard = replace(first_question(request), only_binary=resolution.only_binary)
     others = [line for line in (*kept, *request.aims) if name_of(line) != name_of(pin)]
     soft = [constraint.line for constraint in soft_constraints(request.target, request.protected)]
     chosen = [f"{package.name}=={package.version}" for package in resolution.packages if not package.url]
-    # What is wanted explains more than what the resolver chose itself.
-    for more in ([], others, [*others, *soft], [line for line in chosen if name_of(line) != name_of(pin)]):
+    framework = hard.packages[len(request.packages) :]
+    everything = (*hard.packages, pin)
+    questions = [
+        hard.asking((pin, *framework)),
+        hard.asking(everything),
+        # What is wanted explains more than what the resolver chose itself.
+        hard.asking(everything).under([*hard.constraints, *others]),
+        hard.asking(everything).under([*hard.constraints, *others, *soft]),
+        hard.asking(everything).under([*hard.constraints, *(line for line in chosen if name_of(line) != name_of(pin))]),
+    ]
+    for question in questions:
         try:
-            proof = ask_preferring(uv, hard.under([*hard.constraints, *more, pin]), again=True).proof
+            proof = ask_preferring(uv, question, again=True).proof
         except ProgramFailed:
             return f"the requirements of {pin.replace('==', ' ')} cannot be read on this host"
         if proof is not None:
@@ -247,6 +259,10 @@ def _reason(proof: str, request: Request, pin: str, chosen: Mapping[str, str]) -
             return f"{who} {by} requires {what}{specifier}".replace("  ", " ")
         if who == name and what in chosen and specifier and not satisfies(chosen[what], specifier):
             return f"it requires {what}{specifier}, and {what} {chosen[what]} is locked"
+    for who, _, said in _CHOICES.findall(proof):
+        choices = said.split()
+        if all(name_of(choice) == name for choice in choices) and who in chosen:
+            return f"{who} {chosen[who]} requires {' or '.join(choices)}"
     if (need := conflicting_need(proof, request)) is not None and f"{need[0]}" not in lines:
         who = "it" if need[0] == name else need[0]
         return f"{who} requires {need[1]}; {stands(need[2], request.target)}"

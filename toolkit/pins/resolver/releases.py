@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
     from packaging.version import Version
 
+    from toolkit.pins.index.uv import Uv
     from toolkit.pins.resolver.question import Question
 
 
@@ -57,6 +58,11 @@ def list_releases(name: str, question: Question, directory: Path) -> tuple[Relea
         if rows := _rows(address, question, directory):
             return _releases(name, rows, question)
     return ()
+
+
+def pages(uv: Uv) -> Path:
+    """Where the lists of releases are kept."""
+    return uv.cache / "ctk-releases"
 
 
 def list_files(name: str, question: Question, directory: Path) -> dict[Version, list[dict[str, Any]]]:

@@ -10,13 +10,14 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
-from toolkit.inventory.knowledge.frameworks import satisfies
+from toolkit.pins.bases.target import valid_version
 from toolkit.pins.index.wheels import HASHES_CHOOSE_SINCE, File, choose_file, supported_tags
 from toolkit.pins.lock.model import RECIPE, LockedPackage
 from toolkit.pins.resolver.constraints import active_requirements, broken_by, hard_constraints, soft_constraints
 from toolkit.pins.resolver.extras import require_extras
-from toolkit.pins.resolver.keeping import ask_preferring, first_of_each, keep_preferred
+from toolkit.pins.resolver.keeping import ask_preferring, first_of_each, is_refused, keep_preferred
 from toolkit.pins.resolver.question import Answer, Question, ask, compile_lines, require_lines
+from toolkit.pins.resolver.releases import list_files, pages
 from toolkit.recipes.repositories import is_repository
 from toolkit.support.errors import CheckFailed, ProgramFailed
 from toolkit.support.tomlfile import parse_toml
@@ -48,7 +49,7 @@ class Conflict(CheckFailed):
 class Request:
     """What is asked: direct requirements over a target.
 
-    `prefer` are pins (`name==version`) and bounds (`name<version`) of the recipe's list and of earlier locks, the most
+    `prefer` are pins (`name==version`) and bounds (`name>=1,<2`) of the recipe's list and of earlier locks, the most
     wanted of a package first; `listed` are the pins of the list.
     `learned` is known of releases that install over this base and do not work there. `aims` are pins of the newest
     releases that fit, tried before the resolver's own choice. Of the names in `unbound` nothing is learned.
@@ -78,7 +79,7 @@ class Request:
 class Resolution:
     """The packages to add, each with its file (by name), and the notes for the user.
 
-    `aliases` are those of the target's that are asked for, and by whom.
+    `aliases` are those of the target's that are asked for, and by whom. `only_binary` had to be wheels.
     """
 
     packages: tuple[LockedPackage, ...]
@@ -87,6 +88,7 @@ class Resolution:
     assumed: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     aliases: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    only_binary: tuple[str, ...] = ()
 
     @property
     def addresses(self) -> dict[str, str]:
@@ -97,7 +99,7 @@ class Resolution:
 def resolve(uv: Uv, request: Request, *, fresh: bool = False) -> Resolution:
     """Choose versions and files. Raises Conflict if there is no solution, CheckFailed for an unknown extra."""
     question, answer = _choose_versions(uv, request, fresh=fresh)
-    question, answer, releases = _prefer_wheels(uv, question, *find_releases(uv, question, answer))
+    question, answer, releases = _prefer_wheels(uv, request, question, *find_releases(uv, question, answer))
     require_extras(request.packages, question.target, answer)
     edges = who_requires_whom(uv, question, answer.installed)
     unasked = answer.installed.keys() - needed(edges) if question.bound else frozenset[str]()
@@ -133,6 +135,7 @@ def resolve(uv: Uv, request: Request, *, fresh: bool = False) -> Resolution:
         installer=_newer_pip(uv, request, packages),
         assumed=tuple(f"{name}=={answer.installed[name]}" for name in sorted(assumed & answer.installed.keys())),
         notes=_notes(request, answer),
+        only_binary=question.only_binary,
         aliases=_asked_aliases(uv, question, answer.installed),
     )
 
@@ -151,17 +154,19 @@ def first_question(request: Request) -> Question:
     return question.under(lines)
 
 
-def _choose_versions(uv: Uv, request: Request, *, fresh: bool) -> tuple[Question, Answer]:
+def _choose_versions(
+    uv: Uv, request: Request, *, fresh: bool = False, only_binary: tuple[str, ...] = ()
+) -> tuple[Question, Answer]:
     """Under the base's requirements and with all preferred versions, else with as many as possible.
 
     If the base's requirements leave no solution, only the hard constraints hold.
     """
-    hard = first_question(request)
+    hard = replace(first_question(request), only_binary=only_binary)
     soft = hard.under(
         constraint.line
         for constraint in (*soft_constraints(request.target, request.protected), *request.held, *request.learned)
     )
-    kept = [line for line in request.prefer if not _is_refused(line, request.learned)]
+    kept = [line for line in request.prefer if not is_refused(line, request.learned)]
     preferred = soft.under([*soft.constraints, *first_of_each(kept), *request.aims])
     answer = ask_preferring(uv, preferred, fresh=fresh)
     if answer.possible:
@@ -173,14 +178,6 @@ def _choose_versions(uv: Uv, request: Request, *, fresh: bool) -> tuple[Question
             direct = {canonicalize_name(Requirement(line).name) for line in request.packages}
             return keep_preferred(uv, question, kept, direct)
     raise Conflict(request, hard, answer.proof or "")
-
-
-def _is_refused(pin: str, constraints: Iterable[Constraint]) -> bool:
-    """Whether one of `constraints` refuses `name==version`; not for a bound."""
-    name, _, version = pin.partition("==")
-    return bool(version) and any(
-        constraint.name == name and not satisfies(version, constraint.specifier) for constraint in constraints
-    )
 
 
 def _framework_requirements(target: PythonTarget) -> tuple[str, ...]:
@@ -229,26 +226,43 @@ def file_name(url: str) -> str:
 
 
 def _prefer_wheels(
-    uv: Uv, question: Question, answer: Answer, releases: dict[str, list[File]]
+    uv: Uv, request: Request, question: Question, answer: Answer, releases: dict[str, list[File]]
 ) -> tuple[Question, Answer, dict[str, list[File]]]:
     """If the chosen release has wheels, but none for this image, use an older one that has.
 
-    Compiling numpy, for example, needs compilers that images lack. Releases without any wheel are left alone.
+    Compiling numpy, for example, needs compilers that images lack: preferred versions of other packages are given up
+    for a wheel. Releases without any wheel are left alone.
     """
+    compiled: set[str] = set()
+    while more := _compiled(uv, question, answer, releases) - compiled:
+        compiled |= more
+        try:
+            better, second = _choose_versions(uv, request, only_binary=tuple(sorted(compiled)))
+        except Conflict:
+            break
+        question, (answer, releases) = better, find_releases(uv, better, second)
+    return question, answer, releases
+
+
+def _compiled(uv: Uv, question: Question, answer: Answer, releases: Mapping[str, Sequence[File]]) -> set[str]:
+    """The packages that come as sources although their releases have wheels."""
     tags = supported_tags(question.target)
-    compiled = []
-    for name in sorted(answer.installed):
-        files = releases.get(name, [])
+    found = set()
+    for name, version in answer.installed.items():
+        files = releases.get(name, ())
         chosen = choose_file(files, tags)
-        if (chosen is None or not chosen.is_wheel) and any(file.is_wheel for file in files):
-            compiled.append(name)
-    if not compiled:
-        return question, answer, releases
-    better = replace(question, only_binary=tuple(compiled))
-    second = ask(uv, better, again=True)
-    if not second.possible:
-        return question, answer, releases
-    return better, *find_releases(uv, better, second)
+        if chosen is not None and chosen.is_wheel:
+            continue
+        if any(file.is_wheel for file in files) or _has_wheels(uv, question, name, version):
+            found.add(name)
+    return found
+
+
+def _has_wheels(uv: Uv, question: Question, name: str, version: str) -> bool:
+    """Whether the index lists wheels of a release: uv leaves out those for older Pythons than the question's."""
+    release = valid_version(version)
+    rows = list_files(name, question, pages(uv)).get(release, []) if release is not None else []
+    return not _given_requirement(question.packages, name) and any(row["filename"].endswith(".whl") for row in rows)
 
 
 def _asked_aliases(uv: Uv, question: Question, versions: Mapping[str, str]) -> dict[str, tuple[str, ...]]:

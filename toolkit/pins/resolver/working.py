@@ -19,13 +19,12 @@ from toolkit.pins.resolver.constraints import Constraint
 from toolkit.pins.resolver.extra_bounds import find_extra_bound
 from toolkit.pins.resolver.numpy_abi import built_for_numpy_1
 from toolkit.pins.resolver.pythons import PythonBound, python_bounds
-from toolkit.pins.resolver.releases import list_releases
+from toolkit.pins.resolver.releases import list_releases, pages
 from toolkit.pins.resolver.resolve import first_question, resolve
 from toolkit.pins.resolver.undeclared import constraints_over, undeclared_bounds
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
-    from pathlib import Path
     from typing import TypeVar
 
     from toolkit.pins.index.uv import Uv
@@ -188,8 +187,3 @@ def _learning(request: Request, learned: Sequence[Constraint]) -> Request:
 
 def _installed(request: Request) -> dict[str, str]:
     return {name: distribution.version for name, distribution in request.target.installed.items()}
-
-
-def pages(uv: Uv) -> Path:
-    """Where the lists of releases are kept."""
-    return uv.cache / "ctk-releases"
