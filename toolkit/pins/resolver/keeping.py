@@ -29,7 +29,7 @@ def keep_preferred(uv: Uv, question: Question, pins: Sequence[str], direct: Coll
         return question.under([*question.constraints, *some])
 
     kept = under(keep_most(pins, direct, lambda some: ask_preferring(uv, under(some), again=True).proof))
-    return kept, ask(uv, kept, again=True)
+    return kept, ask(uv, kept)  # the cache alone may lack the newest releases of what has no pin
 
 
 def ask_preferring(uv: Uv, question: Question, *, fresh: bool = False, again: bool = False) -> Answer:

@@ -128,11 +128,10 @@ def _barred(request: Request, name: str, version: str) -> str | None:
             requirement.url or not satisfies(version, str(requirement.specifier))
         ):
             said = f" @ {requirement.url}" if requirement.url else requirement.specifier
-            return f"{_BY_RECIPE}{requirement.name}{said}"
+            return f"the recipe requires {requirement.name}{said}"
     return None
 
 
-_BY_RECIPE = "the recipe requires "
 _CHOICES = re.compile(
     rf"([a-z0-9][a-z0-9._-]*)({SPECIFIER}) depends? on one of: ((?:[a-z0-9][a-z0-9._-]*{SPECIFIER} )+)"
 )
@@ -238,7 +237,7 @@ def _conflict(uv: Uv, request: Request, resolution: Resolution, kept: Sequence[s
         except ProgramFailed:
             return f"the requirements of {pin.replace('==', ' ')} cannot be read on this host"
         if proof is not None:
-            return _reason(proof, request, pin, {**dict(line.split("==") for line in chosen)})
+            return _reason(proof, request, pin, {package.name: package.version for package in resolution.packages})
     return "it conflicts with the other packages"
 
 
@@ -247,7 +246,6 @@ def _reason(proof: str, request: Request, pin: str, chosen: Mapping[str, str]) -
     name, _, version = pin.partition("==")
     if "cannot be read" in proof:
         return proof
-    lines = {constraint.line for constraint in request.constraints()}
     for match in DEPENDS.finditer(proof):
         who, _, what, said = match.groups()
         specifier = said.rstrip(".,")
@@ -263,7 +261,7 @@ def _reason(proof: str, request: Request, pin: str, chosen: Mapping[str, str]) -
         choices = said.split()
         if all(name_of(choice) == name for choice in choices) and who in chosen:
             return f"{who} {chosen[who]} requires {' or '.join(choices)}"
-    if (need := conflicting_need(proof, request)) is not None and f"{need[0]}" not in lines:
+    if (need := conflicting_need(proof, request)) is not None:
         who = "it" if need[0] == name else need[0]
         return f"{who} requires {need[1]}; {stands(need[2], request.target)}"
     return f"it conflicts with other packages: {shortened(re.sub(r' +', ' ', proof))}"

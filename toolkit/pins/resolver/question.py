@@ -175,21 +175,23 @@ def ask(uv: Uv, question: Question, *, fresh: bool = False, again: bool = False)
 
 
 def compile_lines(
-    uv: Uv, question: Question, *options: str, excludes: Iterable[str] = (), prefer: Iterable[str] = ()
+    uv: Uv, question: Question, *options: str, excludes: Iterable[str] = (), prefer: Iterable[str] | None = None
 ) -> Completed:
     """`uv pip compile` of the question's packages, ignoring what is installed and `excludes`.
 
-    Its lines are on stdout. Where they are not, `require_lines` says why. uv takes the pins in `prefer` where it can.
+    Its lines are on stdout. Where they are not, `require_lines` says why. uv takes the pins in `prefer` where it can;
+    the index is asked for all that they leave open.
     """
     with _directory(uv, question) as directory:
         (directory / "excludes.txt").write_text(excluded := _lines(excludes))
         arguments = ["pip", "compile", "--no-header", *_without_platform(question.options, options), *options]
         arguments += [*_under_constraints(question), *(["--excludes", "excludes.txt"] if excluded else [])]
-        if preferred := _lines(prefer):
+        if preferred := _lines(prefer or ()):
             # uv prefers what an existing output file has.
             (directory / "preferred.txt").write_text(preferred)
             arguments += ["--output-file", "preferred.txt"]
-        done = uv.ask_again([*arguments, *question.inputs], directory)
+        asking = uv.ask_again if prefer is None else uv.call
+        done = asking([*arguments, *question.inputs], directory)
     return replace(done, stderr="\n".join(own_words(done.stderr)))
 
 

@@ -278,7 +278,7 @@ def _asked_aliases(uv: Uv, question: Question, versions: Mapping[str, str]) -> d
 
 
 def who_requires_whom(
-    uv: Uv, question: Question, versions: Mapping[str, str], prefer: Iterable[str] = ()
+    uv: Uv, question: Question, versions: Mapping[str, str], prefer: Iterable[str] | None = None
 ) -> dict[str, set[str]]:
     """For each name in `versions` the names that require it, RECIPE for the recipe's own request.
 
