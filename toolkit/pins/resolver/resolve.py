@@ -15,7 +15,7 @@ from toolkit.pins.index.wheels import HASHES_CHOOSE_SINCE, File, choose_file, su
 from toolkit.pins.lock.model import RECIPE, LockedPackage
 from toolkit.pins.resolver.constraints import active_requirements, broken_by, hard_constraints, soft_constraints
 from toolkit.pins.resolver.extras import require_extras
-from toolkit.pins.resolver.keeping import ask_preferring, first_of_each, is_refused, keep_preferred
+from toolkit.pins.resolver.keeping import ask_preferring, first_of_each, is_refused, keep_preferred, name_of
 from toolkit.pins.resolver.question import Answer, Question, ask, compile_lines, require_lines
 from toolkit.pins.resolver.releases import list_files, pages
 from toolkit.recipes.repositories import is_repository
@@ -23,7 +23,7 @@ from toolkit.support.errors import CheckFailed, ProgramFailed
 from toolkit.support.tomlfile import parse_toml
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
     from toolkit.pins.bases.target import PythonTarget
     from toolkit.pins.index.uv import Uv
@@ -234,26 +234,28 @@ def _prefer_wheels(
     for a wheel. Releases without any wheel are left alone.
     """
     compiled: set[str] = set()
-    while more := _compiled(uv, question, answer, releases) - compiled:
+    preferred = {name_of(line) for line in request.prefer}
+    while more := _compiled(uv, question, answer, releases, preferred) - compiled:
         compiled |= more
         try:
             better, second = _choose_versions(uv, request, only_binary=tuple(sorted(compiled)))
-        except Conflict:
+        except (Conflict, ProgramFailed):  # an older release may be one that cannot be read
             break
         question, (answer, releases) = better, find_releases(uv, better, second)
     return question, answer, releases
 
 
-def _compiled(uv: Uv, question: Question, answer: Answer, releases: Mapping[str, Sequence[File]]) -> set[str]:
-    """The packages that come as sources although their releases have wheels."""
-    tags = supported_tags(question.target)
-    found = set()
+def _compiled(
+    uv: Uv, question: Question, answer: Answer, releases: Mapping[str, Sequence[File]], preferred: Collection[str]
+) -> set[str]:
+    """The packages that come as sources although their releases have wheels; of `preferred` ones the index is asked."""
+    tags, found = supported_tags(question.target), set()
     for name, version in answer.installed.items():
         files = releases.get(name, ())
         chosen = choose_file(files, tags)
         if chosen is not None and chosen.is_wheel:
             continue
-        if any(file.is_wheel for file in files) or _has_wheels(uv, question, name, version):
+        if any(file.is_wheel for file in files) or (name in preferred and _has_wheels(uv, question, name, version)):
             found.add(name)
     return found
 
