@@ -17,6 +17,7 @@ from toolkit.support.findings import Finding, Severity
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
 # A CI system, nohup or a shell's `&` may start pytest with these ignored, and programs inherit that.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
@@ -44,6 +45,21 @@ def _documents_of_programs() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(subprocess, "run", checked)
         yield
+
+
+@pytest.fixture(scope="session")
+def _directory_for_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("home")
+
+
+@pytest.fixture(autouse=True)
+def _empty_home(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, _directory_for_home: Path) -> None:
+    """Unit tests see an empty home directory, not that of whoever runs them."""
+    if {"real", "soak"} & {*request.path.parts}:
+        return
+    monkeypatch.setenv("HOME", str(_directory_for_home))
+    for name in ("XDG_CONFIG_HOME", "XDG_CACHE_HOME", "XDG_DATA_HOME"):
+        monkeypatch.delenv(name, raising=False)
 
 
 # A busy machine is no fault of what is tested.

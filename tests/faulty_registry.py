@@ -44,8 +44,8 @@ class FaultyRegistry:
         return f"{self.address}/lab/tiny:1.0"
 
 
-def busybox_layer(directory: Path) -> bytes:
-    """A layer with a shell: the smallest image in which a step runs."""
+def busybox_layer(directory: Path, zeros: int = 0) -> bytes:
+    """A layer with a shell: the smallest image in which a step runs. `zeros` are the bytes of one more file."""
     root = directory / "layer"
     (root / "bin").mkdir(parents=True)
     for name in ("dev", "proc", "sys", "tmp", "etc", "root", "opt", "home", "mnt", "var/tmp"):
@@ -73,6 +73,10 @@ def busybox_layer(directory: Path) -> bytes:
     content = io.BytesIO()
     with tarfile.open(fileobj=content, mode="w") as tar:
         tar.add(root, ".")
+        if zeros:
+            member = tarfile.TarInfo("zeros")
+            member.size = zeros
+            tar.addfile(member, io.BytesIO(bytes(zeros)))
     return content.getvalue()
 
 

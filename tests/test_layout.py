@@ -25,7 +25,6 @@ PROTOCOLS = {"inventory/formats/tree.py", "jobs/dialects/dialect.py"}
 # What only a real runtime or a real Slurm can test.
 REAL = {
     "builds/execute.py": "test_build.py",
-    "builds/layers/build.py": "test_layer_guard.py",
     "builds/layers/failing.py": "test_layer_guard.py",
     "builds/layers/importing.py": "test_layer_guard.py",
     "builds/layers/copies.py": "test_layer_trees.py",

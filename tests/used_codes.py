@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 PACKAGE = Path(toolkit.__file__).parent
+_GATE = PACKAGE.parent / "sbatch/blocks/gate-functions.j2"
 # These pass on entries of the catalogue itself.
 _OF_THE_CATALOGUE = ("support/explanations.py",)
 
@@ -84,6 +85,9 @@ def _codes_in_data(package: Path) -> Iterator[tuple[str, str]]:
             for row in rows:
                 if isinstance(row, dict) and "code" in row:
                     yield row["code"], "warning" if row.get("kind") == "idle" else "error"
+    if package == PACKAGE:  # what the gate of a job prints, which `ctk check-gpu --log` reads
+        for code in re.findall(r"\[([a-z]+(?:-[a-z]+)+)\]", _GATE.read_text(encoding="utf-8")):
+            yield code, "error"
 
 
 def _in_module(module: _Module, shared: dict[str, list[ast.expr]]) -> Iterator[tuple[str, set[str]]]:

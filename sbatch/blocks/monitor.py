@@ -139,7 +139,8 @@ def chosen(nvml, visible):
 
 
 def say(words):
-    sys.stdout.write("ctk: " + words + "\n")
+    token = "".join("[{}]".format(word) for word in sys.argv[1:2] if word)
+    sys.stdout.write("ctk{}: {}\n".format(token, words))
 
 
 def wait(seconds):

@@ -98,7 +98,7 @@ def test_sandbox_needs_no_network(here: Path) -> None:
 
 def test_flat_build_starts_from_the_kept_image(here: Path) -> None:
     text = define(Recipe("mine", here / "defs/mine.toml", HUB)).text
-    kept = KeptBase(HUB, here / "image", here / "link/base.sif")
+    kept = KeptBase(HUB, here / "image", here / "link/base.sif", here)
     made = kept.definition(text)
     assert "\nBootstrap: localimage\nFrom: base.sif\n" in made
     assert "docker\n" not in made
@@ -107,7 +107,7 @@ def test_flat_build_starts_from_the_kept_image(here: Path) -> None:
         kept.definition("Bootstrap: docker\nFrom: other\n")
     suite = replace(HUB, bootstrap=Bootstrap.DEBOOTSTRAP, reference="bookworm", digest=None, apt=("python3",))
     text = define(Recipe("mine", here / "defs/mine.toml", suite), mirror="http://m/debian").text
-    made = KeptBase(suite, here / "image", here / "link/base.sif", "http://m/debian").definition(text)
+    made = KeptBase(suite, here / "image", here / "link/base.sif", here, "http://m/debian").definition(text)
     assert "\nBootstrap: localimage\nFrom: base.sif\n" in made
     assert "\n    ctk.base bookworm http://m/debian\n" in made
     assert "MirrorURL" not in made

@@ -105,7 +105,9 @@ def test_files_from_elsewhere_become_files_next_to_the_recipe(tmp_path: Path) ->
     ],
 )
 def test_job_keeps_only_the_program(tmp_path: Path, job: str, kept: dict[str, list[str]] | None) -> None:
-    text = f'base = "debian-12"\n[job]\n{job}\n[[files]]\nfrom = "train.py"\nto = "/opt/demo/"\n'
+    text = (
+        f'base = "debian-12"\nnot_secret = ["token"]\n[job]\n{job}\n[[files]]\nfrom = "train.py"\nto = "/opt/demo/"\n'
+    )
     assert parse_toml(recorded(recipe(tmp_path, text))).get("job") == kept
 
 
@@ -123,6 +125,11 @@ def test_secret_in_a_value_of_the_image_takes_the_comments_and_not_the_value(tmp
     kept = recorded(recipe(tmp_path, f'# https://ann:secret@h.example\nbase = "debian-12"\npost = "{post}"\n'))
     assert parse_toml(kept) == {"base": "debian-12", "post": post}
     assert "secret" not in kept
+
+
+def test_comment_that_names_a_secret_is_not_recorded(tmp_path: Path) -> None:
+    kept = recorded(recipe(tmp_path, '# export WANDB_API_KEY=geheim\nbase = "debian-12"  # HF_TOKEN=geheim\n'))
+    assert kept == 'base = "debian-12"\n'
 
 
 MARKED = "a\u202eb\x85c\u200f שלום"

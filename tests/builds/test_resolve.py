@@ -13,6 +13,7 @@ from toolkit.builds.context import Listener
 from toolkit.builds.plan import OwnSource
 from toolkit.builds.record import Record, Tools
 from toolkit.builds.resolve import resolve
+from toolkit.builds.room import UNKNOWN
 from toolkit.builds.target import BuildTarget, TargetKind
 from toolkit.definitions.definition import Definition
 from toolkit.support.errors import MissingOnHost
@@ -29,7 +30,7 @@ def test_a_plan_is_complete_whatever_is_built(here: Path, monkeypatch: pytest.Mo
     assert "Bootstrap: debootstrap" in plan.source.text
     assert (plan.record.target, plan.record.base and plan.record.base.name) == ("recipe:mine", "debian-12")
     assert bool(plan.record.inputs) is not preview
-    assert (plan.locked, plan.lends_uv, plan.base_size) == (None, False, 0)
+    assert (plan.locked, plan.lends_uv, plan.room) == (None, False, UNKNOWN)
     copy = resolve(request("docker://a/b:1"), context(here, preview=preview))
     assert isinstance(copy.source, Definition)
     assert "From: a/b:1" in copy.source.text

@@ -12,7 +12,7 @@ import pytest
 
 from tests.builds.asked import request
 from toolkit.builds import room as room_module
-from toolkit.builds.room import Disk, RoomWatch, cause, check_exec, check_room
+from toolkit.builds.room import NOTHING, UNKNOWN, Disk, Room, RoomWatch, cause, check_exec, check_room
 from toolkit.runtime.known_errors import FULL_DISK
 from toolkit.support.errors import MissingOnHost, ProgramFailed
 from toolkit.support.paths import WorkArea
@@ -104,20 +104,20 @@ def test_room_too_small_before_build(
     monkeypatch.setenv("TMPDIR", str(here / "empty") if place == "empty" else "")
     monkeypatch.setattr(room_module, "free_space", lambda path: 1000 if path == here / place else 1 << 40)
     with pytest.raises(MissingOnHost, match=f"for {purpose} in .*: 1000 B free, 1.0 GiB needed") as caught:
-        check_room(0, made.output, area)
+        check_room(UNKNOWN, made.output, area)
     assert caught.value.code == "disk-full"
     assert fix in str(caught.value.fix)
     with pytest.raises(MissingOnHost, match=r"1000 B free, 65\.0 MiB needed"):
-        check_room(1 << 20, made.output, area)
+        check_room(Room(1 << 20, 1 << 20), made.output, area)
     with pytest.raises(MissingOnHost, match=r"1000 B free, 64\.0 MiB needed"):
-        check_room(None, made.output, area)
+        check_room(NOTHING, made.output, area)
     monkeypatch.setattr(room_module, "free_space", lambda _path: 1 << 30)
-    check_room(0, made.output, area)
+    check_room(UNKNOWN, made.output, area)
     monkeypatch.setattr(room_module, "free_space", lambda _path: 65 << 20)
-    check_room(None, None, area)
-    check_room(1 << 20, None, area)
+    check_room(NOTHING, None, area)
+    check_room(Room(1 << 20, 1 << 20), None, area)
     with pytest.raises(MissingOnHost, match=r"65\.0 MiB free, 66\.0 MiB needed"):
-        check_room(2 << 20, None, area)
+        check_room(Room(2 << 20, 0), None, area)
 
 
 @pytest.mark.parametrize(
@@ -146,4 +146,4 @@ def test_a_disk_where_nothing_can_be_executed(
 def test_a_tmpdir_that_is_not_there_is_named(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TMPDIR", "/none")
     with pytest.raises(MissingOnHost, match="TMPDIR is set to /none, which does not exist"):
-        check_room(0, request("mine").output, WorkArea(here / "area", "the test"))
+        check_room(UNKNOWN, request("mine").output, WorkArea(here / "area", "the test"))

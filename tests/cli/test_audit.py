@@ -31,6 +31,18 @@ def test_an_audit_as_json(ctk: Ctk, sandbox: Path) -> None:
     assert found["findings"][0].keys() == {"code", "severity", "message", "fix"}
 
 
+def test_processor_and_amd_gpu_of_the_nodes(ctk: Ctk, tmp_path: Path) -> None:
+    version = {"torch/version.py": "__version__ = '2.8.0+rocm6.4'\ncuda = None\nhip = '6.4.4'\n"}
+    package = {**version, "torch/__init__.py": "", "torch/lib/libtorch_hip.so": b""}
+    image = fill(tmp_path / "image", {**python_files(), **distribution("torch", "2.8.0+rocm6.4", SITE, package)})
+    assert "PyTorch\t2.8.0+rocm6.4\tROCm 6.4.4" in ctk("audit", image).stdout
+    assert "Verdict: gpu-ready" in ctk("audit", image, "--gpu", "MI300X").stdout
+    refused = ctk("audit", image, "--gpu", "A100", status=1).stdout
+    assert "does not run on A100 (compute capability 8.0): it is for AMD GPUs" in refused
+    assert "exists only beside an Arm" in ctk("audit", image, "--gpu", "GH200", "--arch", "x86_64", status=2).stderr
+    assert "not an architecture" in ctk("audit", image, "--arch", "sparc", status=2).stderr
+
+
 def test_audit_of_a_framework_off_path_shows_how_to_call_it(ctk: Ctk, tmp_path: Path) -> None:
     python = "/workspace/proj/.venv/bin/python"
     site = "workspace/proj/.venv/lib/python3.11/site-packages"

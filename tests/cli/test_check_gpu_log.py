@@ -33,7 +33,7 @@ def test_a_log_of_a_fallback_names_line_cause_and_fix(ctk: Ctk) -> None:
 
 def test_a_log_of_the_gpu_and_one_that_says_nothing(ctk: Ctk) -> None:
     (ctk.directory / "gpu.log").write_text("using device: cuda:0\n")
-    assert "gpu.log: the program used the GPU." in ctk("check-gpu", "--log", "gpu.log").stdout
+    assert "gpu.log: the program used the GPU: the program says so." in ctk("check-gpu", "--log", "gpu.log").stdout
     (ctk.directory / "nothing.log").write_bytes(b"\xff\x00\x1b[2J\r" * 100)
     done = ctk("check-gpu", "--log", "nothing.log", status=1)
     assert "nothing.log does not say whether the program used the GPU." in done.stdout
@@ -68,11 +68,12 @@ def test_a_device_that_never_ends_is_refused(ctk: Ctk) -> None:
 
 def test_a_job_that_the_gate_stopped_has_the_gates_code_and_one_line_is_shown_once(ctk: Ctk) -> None:
     (ctk.directory / "train.log").write_text(
-        "ctk: GPU gate: n2: cuInit returned 802: no fabric manager [system-not-ready]. Tell the administrator.\n"
-        "ctk: the program was not started; a script without this check: ctk sbatch --no-gpu-gate\n"
+        "ctk: job 7 of c, x, run 1 on n1, 2026-11-22 12:00:00 UTC, token 5e1c90ab32f7\n"
+        "ctk[5e1c90ab32f7]: GPU gate: n2: cuInit returned 802: no fabric manager [system-not-ready]. Tell them.\n"
+        "ctk[5e1c90ab32f7]: the program was not started; a script without this check: ctk sbatch --no-gpu-gate\n"
     )
     done = ctk("check-gpu", "--log", "train.log", status=1)
-    assert "✗ Line 1: the GPU gate on n2: cuInit returned 802: no fabric manager. [system-not-ready]\n" in done.stdout
+    assert "✗ Line 2: the GPU gate on n2: cuInit returned 802: no fabric manager. [system-not-ready]\n" in done.stdout
     assert done.stdout.endswith("train.log: the program was not started: its job had no usable GPU.\n")
     assert document(ctk, "check-gpu", "--log", "train.log")["verdict"] == "gpu-not-visible"
     assert "Traceback" not in ctk("check-gpu", "--log", "/dev/null", status=2).stderr

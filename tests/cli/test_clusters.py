@@ -11,7 +11,8 @@ import pytest
 from tests.cli.conftest import SITE, Ctk
 from tests.inventory.making import distribution, fill, python_files
 from tests.scheduler.profiles import TWO_PARTITIONS
-from toolkit.cli.clusters import cluster_machines, cluster_target, for_machine, missing_facts
+from toolkit.cli.clusters import cluster_machines, cluster_target, for_machine, impossible_machines, missing_facts
+from toolkit.gpu.targets import gpus_of
 from toolkit.recipes.model import Base, Bootstrap, Recipe, Target
 from toolkit.scheduler.profiles import GpuType, Profile
 
@@ -52,6 +53,29 @@ def test_each_gpu_type_is_a_machine_with_its_own_driver() -> None:
     assert len(cluster_machines(with_gpus())) == 1
 
 
+def test_each_gpu_type_of_a_target_has_its_own_driver() -> None:
+    old, new = GpuType("k", "K80", driver="470.57.02"), GpuType("h", "H100", driver="570.26")
+    target = cluster_target(with_gpus(old, new))
+    assert (target.gpus, target.driver, target.drivers) == (("K80", "H100"), "470.57.02", ("470.57.02", "570.26"))
+    assert [gpu.driver for gpu in gpus_of(target)] == ["470.57.02", "570.26"]
+    assert impossible_machines(with_gpus(old, new)) == ()
+
+
+@pytest.mark.parametrize(
+    ("gpu", "said"),
+    [
+        (GpuType("v", "V100", driver="590.44.01"), "driver 580 is the last branch for Volta"),
+        (GpuType("k", None, "3.7", driver="535.104.05"), "driver 470 is the last branch for Kepler"),
+        (GpuType("b", "B200", driver="550.54.14"), "Blackwell needs NVIDIA driver 570.26"),
+        (GpuType("a", "A100", driver="590.44.01"), None), (GpuType("m", "MI300X", driver="6.8.5"), None),
+    ],
+)  # fmt: skip
+def test_driver_of_a_profile_that_does_not_know_its_gpu_is_named(gpu: GpuType, said: str | None) -> None:
+    found = impossible_machines(with_gpus(gpu))
+    assert [said in finding.message for finding in found if said] == [True] * (said is not None)
+    assert {finding.code for finding in found} <= {"driver-without-gpu"}
+
+
 def test_missing_facts_are_named() -> None:
     assert missing_facts(with_gpus(GpuType("v", "V100", driver="535.1"))) == ()
     (found,) = missing_facts(with_gpus(GpuType("tesla")))
@@ -83,12 +107,32 @@ def test_bases_that_serve_a_cluster(ctk: Ctk, mine: Path) -> None:
     assert len(by_cluster["bases"]) < len(json.loads(ctk("bases", "--json").stdout)["bases"])
 
 
+def test_profile_with_an_impossible_driver_is_named_by_check_and_by_commands(ctk: Ctk, mine: Path) -> None:
+    mine.write_text(mine.read_text().replace("470.57.02", "590.44.01"))
+    assert "580 is the last branch for Volta" in ctk("cluster", "check", "mine", status=1).stdout
+    refused = ctk("bases", "--cluster", "mine", "--framework", "torch", status=1).stderr
+    assert "[driver-without-gpu]" in refused
+    assert "[no-base-fits]" in refused
+
+
 def test_new_recipe_for_a_cluster_names_its_machine(ctk: Ctk, mine: Path) -> None:
     (ctk.directory / "train.py").write_text("import torch\n")
     ctk("new", "fresh", "--from", "train.py", "--cluster", "mine")
     text = (ctk.directory / "defs/fresh.toml").read_text()
     assert 'gpu = "V100"' in text or 'gpu = ["V100"]' in text
     assert 'driver = "470.57.02"' in text
+
+
+def test_new_recipe_for_gpus_with_different_drivers_names_none_that_one_of_them_cannot_have(
+    ctk: Ctk, mine: Path
+) -> None:
+    newer = '[[gpu]]\ntype = "blackwell"\nmodel = "B200"\ncapability = "10.0"\ndriver = "580.65.06"\n'
+    mine.write_text(mine.read_text().replace("470.57.02", "535.104.05") + newer)
+    ctk("new", "fresh", "--framework", "torch", "--cluster", "mine")
+    text = (ctk.directory / "defs/fresh.toml").read_text()
+    assert 'base = "pytorch-2.10-cuda12.8"' in text
+    assert 'gpu = ["V100", "B200"]' in text
+    assert "driver =" not in text
 
 
 def test_audit_for_a_cluster_is_that_for_its_machine(ctk: Ctk, mine: Path, tmp_path: Path) -> None:

@@ -39,9 +39,10 @@ class Ground:
         for part in (python_files(), files, {".singularity.d/": ""}):
             fill(self.directory / "trial.sif", part)
 
-    def sbatch(self, *options: str) -> tuple[int, str]:
+    def sbatch(self, *options: str, program: tuple[str, ...] = ()) -> tuple[int, str]:
         """The exit status, and what is said on both streams."""
-        self.monkeypatch.setattr(sys, "argv", ["ctk", "sbatch", *COMMAND, *options, *PROGRAM])
+        words = ["--", *program] if program else PROGRAM
+        self.monkeypatch.setattr(sys, "argv", ["ctk", "sbatch", *COMMAND, *options, *words])
         with pytest.raises(SystemExit) as end:
             main()
         assert isinstance(end.value.code, int)
@@ -84,6 +85,23 @@ def test_image_that_can_use_the_gpu_is_accepted(ground: Ground) -> None:
     assert (status, ground.written) == (0, True)
     assert "image-cannot-use-gpu" not in said
     assert "no-gpu-asked-for" not in said
+
+
+VENV = {path.replace(SITE, "opt/venv/lib/python3.11/site-packages"): content for path, content in READY.items()}
+PYTHON = "/opt/venv/bin/python"
+
+
+@pytest.mark.parametrize(
+    ("program", "refused"),
+    [(("python3", "train.py"), True), ((PYTHON, "train.py"), False), (("bash", "run.sh"), False)],
+)
+def test_python_that_the_command_names_is_judged(ground: Ground, program: tuple[str, ...], refused: bool) -> None:
+    """The default Python has a CPU build, and an environment off PATH one for GPUs."""
+    venv = {"opt/venv/pyvenv.cfg": "home = /usr/local/bin\n", PYTHON[1:]: "-> /usr/local/bin/python3.11"}
+    ground.image({**CPU_TORCH, **venv, **VENV})
+    status, said = ground.sbatch("--gpus", "1", program=program)
+    assert (status, "is cpu-only" in said) == (int(refused), refused), said
+    assert ground.written is not refused
 
 
 def test_image_without_a_framework_is_accepted(ground: Ground) -> None:

@@ -119,7 +119,9 @@ def test_a_full_disk_is_the_hosts_trouble(ctk: Ctk, line: str) -> None:
     with Path("/dev/full").open("w") as full:
         status, errors = written_to(ctk, full.fileno(), *line.split())
     assert status == 3
-    assert errors == "Error: operating system error: No space left on device\n"
+    assert errors.startswith("Error: No space left on device: a disk or a quota is full, one of: /")
+    assert str(ctk.directory) in errors
+    assert "[disk-full]" in errors
 
 
 @pytest.mark.parametrize(

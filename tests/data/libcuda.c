@@ -1,8 +1,11 @@
 /* A stand-in for libcuda.so.1. FAKE_CUDA_INIT, FAKE_CUDA_VERSION, FAKE_CUDA_COUNT, FAKE_CUDA_COUNT_ANSWER,
    FAKE_CAPABILITY (90 is 9.0) and FAKE_CONTEXT (one answer a device) are what it answers; FAKE_CUDA_SIGNAL ends the
    process in cuInit; FAKE_CUDA_HANG does not return from it, after it has started a process in a session of its own, of
-   that name. Like the real one it obeys CUDA_VISIBLE_DEVICES. The memory of its devices is the host's. */
+   that name. FAKE_INIT_MS and FAKE_CONTEXT_MS (one a device) are how long a call takes. FAKE_TRACE is a file that gets
+   the number of each device that a program begins to use. Like the real one it obeys CUDA_VISIBLE_DEVICES, of which
+   FAKE_MIG_SEEN are shown. The memory of its devices is the host's. */
 #include "stand_in.h"
+#include <fcntl.h>
 #include <signal.h>
 #include <stdint.h>
 #include <sys/prctl.h>
@@ -11,7 +14,7 @@
 #define MAX_BLOCKS 64
 static struct { uint64_t start, size; } blocks[MAX_BLOCKS];
 static int used_blocks;
-static const char LETTERS[] = "AB";
+static const char LETTERS[] = "ABCDEFGHIJKLMNOP";
 
 static void identity(unsigned char *uuid, int device) {
     memset(uuid, 0, 16);
@@ -40,7 +43,7 @@ static int visible(int *devices) {
         for (; count < all; count++) devices[count] = count;
         return all;
     }
-    while (*entry) {
+    while (*entry && count < number("FAKE_MIG_SEEN", 16)) {
         size_t length = strcspn(entry, ",");
         int device = named(entry, length, all);
         if (device < 0) break;
@@ -52,6 +55,7 @@ static int visible(int *devices) {
 
 int cuInit(unsigned flags) {
     int devices[16];
+    usleep(1000 * number("FAKE_INIT_MS", 0));
     if (setting("FAKE_CUDA_SIGNAL")) raise(number("FAKE_CUDA_SIGNAL", SIGSEGV));
     const char *name = setting("FAKE_CUDA_HANG");
     if (name) {
@@ -105,6 +109,11 @@ int cuDeviceGetUuid_v2(unsigned char *uuid, int device) {
 }
 
 int cuDevicePrimaryCtxRetain(void **context, int device) {
+    char line[] = {LETTERS[device] - 'A' + '0', '\n'};
+    int trace = setting("FAKE_TRACE") ? open(setting("FAKE_TRACE"), O_WRONLY | O_CREAT | O_APPEND, 0666) : -1;
+    if (trace >= 0 && write(trace, line, sizeof line) < 0) return 304;
+    close(trace);
+    usleep(1000 * listed("FAKE_CONTEXT_MS", device, 0));
     *context = &blocks;
     return listed("FAKE_CONTEXT", device, 0);
 }

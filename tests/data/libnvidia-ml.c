@@ -1,5 +1,5 @@
 /* A stand-in for libnvidia-ml.so.1: FAKE_NVML_INIT is what nvmlInit_v2 answers, FAKE_DRIVER the driver's version,
-   FAKE_FREE_MIB, FAKE_COMPUTE_MODE and FAKE_ECC one value a device, FAKE_MIG 1 for a MIG device on each GPU and 2 for
+   FAKE_FREE_MIB, FAKE_COMPUTE_MODE, FAKE_PROCESSES and FAKE_ECC one value a device, FAKE_MIG 1 for a MIG device on each GPU and 2 for
    MIG mode without any. With FAKE_GROWS every look at the memory finds 64 MiB more of it used. FAKE_NVML_BUSY is how many
    GPUs are busy, from the first one on: the others have no process, and utilisation and memory grow with the number. */
 #include "stand_in.h"
@@ -77,7 +77,7 @@ int nvmlDeviceGetTotalEccErrors(void *handle, int type, int counter, size *count
 
 int nvmlDeviceGetComputeRunningProcesses_v3(void *handle, unsigned *count, void *processes) {
     if (!handle || processes) return *count = 0;
-    *count = setting("FAKE_NVML_BUSY") ? busy(handle) : setting("FAKE_FREE_MIB") != NULL;
+    *count = setting("FAKE_PROCESSES") ? listed("FAKE_PROCESSES", index_of(handle), 0) : setting("FAKE_NVML_BUSY") ? busy(handle) : setting("FAKE_FREE_MIB") != NULL;
     return *count ? 7 : 0;
 }
 

@@ -21,7 +21,7 @@ from toolkit.pins.guard.script import GUARD_AFTER, INSTALL
 from toolkit.recipes.model import Base, Bootstrap, FileCopy, Recipe
 
 BASE = Base("b", Bootstrap.LOCALIMAGE, "/b.sif")
-FILE = FileCopy(Path("/home/ann/my data"), "/opt/data")
+FILE = FileCopy(Path("/nowhere/ann/my data"), "/opt/data")
 ALL = Recipe("all", Path("all.toml"), BASE, apt=("graphviz",), packages=("timm",), post="exit 0", files=(FILE,))
 
 
@@ -87,7 +87,7 @@ def test_a_trial_has_neither_the_files_nor_the_script_of_the_user() -> None:
 
 
 def test_each_step_passes_shellcheck_with_the_beginning() -> None:
-    files = (FILE, FileCopy(Path("/it s"), "/opt/a b/"), FileCopy(Path("/home/ann/.."), "/opt/all"))
+    files = (FILE, FileCopy(Path("/it s"), "/opt/a b/"), FileCopy(Path("/nowhere/ann/.."), "/opt/all"))
     made = steps(replace(ALL, files=files, post="true"), replace(SMALL, packages=(COMMIT,)))
     for step in (step for step in made if step.name is not StepName.PACKAGES):
         text = f"#!/bin/sh\n{beginning()}\n{step.script}\n"

@@ -153,10 +153,22 @@ def _wait(name: str, shell: subprocess.Popen[str], limit: float) -> str:
             for number in (signal.SIGTERM, signal.SIGKILL):
                 with contextlib.suppress(ProcessLookupError):
                     os.killpg(shell.pid, number)
-                with contextlib.suppress(subprocess.TimeoutExpired):
-                    shell.wait(_KILL_DELAY)
+                if _has_ended(shell, _KILL_DELAY):
                     break
             return reason
+
+
+def _has_ended(shell: subprocess.Popen[str], seconds: float) -> bool:
+    """Whether all processes of the job end in this time: the login shell can end before the script that it runs."""
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        try:
+            shell.poll()
+            os.killpg(shell.pid, 0)
+        except ProcessLookupError:
+            return True
+        time.sleep(0.02)
+    return False
 
 
 def _stage_out(job: dict[str, Any], name: str, outputs: dict[str, Path]) -> int:

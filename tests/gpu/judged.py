@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from toolkit.gpu.audit import Audit, judge_image
-from toolkit.gpu.compatibility import parse_gpu
+from toolkit.gpu.compatibility import find_gpu
 from toolkit.gpu.facts import FrameworkFacts, ImageFacts, Loaded, TargetMachine
 from toolkit.inventory.contents.model import Distribution, Interpreter, Inventory
 from toolkit.inventory.knowledge.builds import FrameworkBuild
@@ -68,7 +68,10 @@ def codes(found: Audit, severity: str | None = None) -> set[str]:
 
 
 def on(gpu: str | None, driver: str | None) -> TargetMachine:
-    return TargetMachine(driver=driver, gpu=gpu, capability=parse_gpu(gpu) if gpu else None)
+    found = find_gpu(gpu) if gpu else None
+    return TargetMachine(
+        driver=driver, gpu=gpu, capability=found.capability if found else None, amd=found.amd if found else None
+    )
 
 
 # TensorFlow 2.15: binary code up to 8.0, and PTX of CUDA 12.2 for newer GPUs.

@@ -8,7 +8,6 @@ import pytest
 
 from toolkit.gpu.choosing import (
     BaseRequest,
-    Gpu,
     choose,
     exclusions,
     implied_architectures,
@@ -16,7 +15,7 @@ from toolkit.gpu.choosing import (
     refuse_contradiction,
     served_range,
 )
-from toolkit.gpu.compatibility import parse_gpu
+from toolkit.gpu.compatibility import find_gpu
 from toolkit.recipes.model import Base, Bootstrap, Evidence
 from toolkit.support.errors import WrongInput
 
@@ -37,7 +36,7 @@ TORCH = Base(
 
 
 def request(gpu: str = "", **values: object) -> BaseRequest:
-    gpus = tuple(Gpu(name, parse_gpu(name)) for name in gpu.split())
+    gpus = tuple(map(find_gpu, gpu.split()))
     return replace(BaseRequest(gpus=gpus), **values)  # type: ignore[arg-type]
 
 
@@ -50,7 +49,40 @@ def rules(base: Base, wanted: BaseRequest) -> list[str]:
     [
         ({}, request("V100 H100 B200", driver="570.26"), None),
         ({}, request("P100"), "no-code"),
-        ({}, request("Orin"), "jetson"),
+        ({}, request("Orin"), "architecture"),
+        ({"architectures": ("aarch64",)}, request("Orin"), "jetson"),
+        ({}, request("V100", driver="580.65.06"), None),
+        ({}, request("V100", driver="590.44.01"), "driver"),
+        ({"code": ("sm_37",), "cuda": "11.8", "cudnn": "8", "driver": None}, request("K80", driver="470.57.02"), None),
+        (
+            {"code": ("sm_37",), "cuda": "11.8", "cudnn": "8", "driver": None},
+            request("K80", driver="535.104.05"),
+            "driver",
+        ),
+        ({}, request("B200", driver="570.25"), "driver"),
+        ({"code": ("sm_80",), "cuda": "11.0", "cudnn": "8"}, request("RTX3090 L40S"), None),
+        ({"code": (), "cuda": "12.3"}, request("B200"), "older-than-gpu"),
+        ({"code": (), "cuda": "11.8"}, request("B200"), "older-than-gpu"),
+        ({"code": (), "runs_on": ("9.0",)}, request("H100"), None),
+        ({"code": (), "runs_on": ("9.0",)}, request("A100"), "code-unknown"),
+        (
+            {"framework": "tensorflow", "framework_version": "2.21.0", "code": ("sm_90", "compute_90")},
+            request("B200"),
+            "ptx-fails",
+        ),
+        (
+            {"framework": "tensorflow", "framework_version": "2.17.0", "code": ("sm_90", "sm_120")},
+            request("RTX5090"),
+            None,
+        ),
+        (
+            {"framework": "tensorflow", "framework_version": "2.22.0", "code": ("sm_90", "compute_90")},
+            request("B200"),
+            None,
+        ),
+        ({"rocm": "7.2", "cuda": None, "driver": None, "code": ()}, request("MI300X MI250X MI210"), None),
+        ({"rocm": "5.7", "cuda": None, "driver": None, "code": ()}, request("MI300X"), "older-than-gpu"),
+        ({}, request("MI300X"), "gpu"),
         ({"rocm": "7.2", "cuda": None, "driver": None}, request(driver="535"), "gpu"),
         ({}, request(driver="470.57.02"), "driver"),
         ({"driver": None, "cuda": None}, request(driver="535"), "driver"),
@@ -109,6 +141,13 @@ def test_base_for_most_gpu_types_comes_first_if_no_machine_is_named() -> None:
     assert [base.name for base in choose([newer, TORCH], request("H100")).fitting] == ["newer", "torch"]
 
 
+def test_base_for_the_vendor_of_the_gpu_comes_first() -> None:
+    plain = replace(TORCH, name="plain", framework=None, cuda=None, code=(), driver=None)
+    rocm = replace(TORCH, name="rocm", rocm="7.2", cuda=None, code=(), driver=None)
+    assert [base.name for base in choose([TORCH, plain, rocm], request("MI300X")).fitting] == ["rocm", "plain"]
+    assert [base.name for base in choose([rocm, plain, TORCH], request()).fitting] == ["torch", "plain", "rocm"]
+
+
 def test_gpu_range_names_the_oldest_and_the_newest() -> None:
     assert served_range(TORCH) == "V100 to RTX PRO 6000"
     assert served_range(replace(TORCH, code=())) == ""
@@ -137,7 +176,8 @@ def test_unknown_framework_is_refused(text: str) -> None:
 @pytest.mark.parametrize(
     ("gpus", "named", "implied"),
     [
-        ("GH200 V100", (), ("x86_64", "aarch64")), ("GH200 GB10", (), ("aarch64",)), ("V100", (), ()), ("", (), ()),
+        ("MI300A", (), ("x86_64",)), ("GH200 V100", (), ("x86_64", "aarch64")), ("GH200 GB10", (), ("aarch64",)),
+        ("V100", (), ()), ("", (), ()),
         ("V100", ("aarch64",), ("aarch64",)), ("GH200", ("x86_64", "aarch64"), ("x86_64", "aarch64")),
     ],
 )  # fmt: skip
@@ -150,6 +190,18 @@ def test_gpus_of_two_kinds_of_machine_imply_both_architectures(
     served = replace(TORCH, architectures=("x86_64",))
     rules = [found.rule for found in exclusions(served, asked)]
     assert ("architecture" in rules) is ("aarch64" in implied)
+
+
+def test_gpu_of_a_request_may_have_its_own_driver() -> None:
+    gpus = (find_gpu("V100", "535.104.05"), find_gpu("B200", "580.65.06"))
+    assert rules(TORCH, BaseRequest(gpus=gpus, driver="535.104.05")) == []
+    assert rules(TORCH, BaseRequest(gpus=gpus[::-1], driver="450.80.02")) == []
+    assert rules(TORCH, BaseRequest(gpus=(find_gpu("B200", "535.104.05"),))) == ["driver"]
+
+
+def test_gpu_beside_x86_processors_contradicts_aarch64() -> None:
+    with pytest.raises(WrongInput, match="MI300A exists only beside an x86-64 processor"):
+        refuse_contradiction(request("MI300A", architectures=("aarch64",)))
 
 
 @pytest.mark.parametrize("gpus", ["GH200", "GH200 V100", "gb200"])

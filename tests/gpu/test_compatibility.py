@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toolkit.gpu import compatibility as module
-from toolkit.gpu.compatibility import compatibility, gpu_name, parse_driver, parse_gpu
+from toolkit.gpu.compatibility import Gpu, compatibility, find_gpu, gpu_name, parse_driver, parse_gpu
 from toolkit.support.errors import WrongInput
 from toolkit.support.tomlfile import read_toml
 
@@ -46,7 +46,7 @@ def test_gpus_by_name(text: str, capability: tuple[int, int]) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "", "V1000", "MI250", "7", "sm_7", "7.0.1", "../x", "A4000x", "T400", "A1000",
+        "", "V1000", "MI25", "7", "sm_7", "7.0.1", "../x", "A4000x", "T400", "A1000",
         "sm_1000", "100.00", "V100\"; rm -rf", "V100 rm -rf", "V100\n", "V100 A100", "V100;", "$(V100)", "V100 please",
     ],
 )  # fmt: skip
@@ -70,7 +70,7 @@ def test_gpu_name_that_is_unknown_or_of_two_generations_is_refused_with_near_mat
 
 @given(st.text())
 def test_gpu_name_is_found_in_any_text_or_not_at_all(text: str) -> None:
-    assert gpu_name(text) in {None, *compatibility().gpus}
+    assert gpu_name(text) in {None, *compatibility().gpus, *(name for row in compatibility().amd for name in row.names)}
 
 
 @given(st.sampled_from(sorted(compatibility().gpus)), st.sampled_from(["", "NVIDIA ", "nvidia_", "NVIDIA GeForce "]))
@@ -80,8 +80,40 @@ def test_gpu_name_is_found_after_a_brand_and_in_lower_case(name: str, brand: str
 
 def test_gpu_names_are_listed_once() -> None:
     names = [name for row in read_toml(TABLE).content["gpus"]["names"].values() for name in row]
+    names += [name for row in compatibility().amd for name in row.names]
     assert len(names) == len(set(names))
-    assert set(compatibility().forward) | compatibility().with_arm <= set(names)
+    assert set(compatibility().forward) | set(compatibility().processors) <= set(names)
+
+
+@pytest.mark.parametrize(
+    ("text", "target"),
+    [
+        ("MI300X", "gfx942"), ("mi250x", "gfx90a"), ("AMD Instinct MI210", "gfx90a"), ("gfx942", "gfx942"),
+        ("AMD Instinct MI250X / MI250", "gfx90a"), ("AMD Instinct MI300X OAM", "gfx942"), ("MI300A", "gfx942"),
+    ],
+)  # fmt: skip
+def test_gpu_of_amd_is_known_by_its_name(text: str, target: str) -> None:
+    assert find_gpu(text) == Gpu(text, amd=target)
+    with pytest.raises(WrongInput, match="GPU of AMD"):
+        parse_gpu(text)
+
+
+def test_first_driver_of_a_generation_is_that_of_its_first_cuda() -> None:
+    known = [capability for row in compatibility().limits for capability in row.capabilities]
+    assert len(known) == len(set(known))
+    for row in compatibility().limits:
+        for capability in row.capabilities:
+            floor = compatibility().floor(compatibility().first_cuda.get(capability, ""))
+            assert row.first == (floor and (floor.full or floor.minimum)), row.name
+    jetson = compatibility().integrated.capabilities
+    assert set(compatibility().gpus.values()) - jetson == set(known) - {(5, 0)}
+
+
+def test_every_fact_names_its_source_and_day() -> None:
+    content = read_toml(TABLE).content
+    rows = [row for table in ("dropped", "limits", "amd") for row in content[table]]
+    rows += [content[table] for table in ("drivers", "gpus", "first", "arm", "x86", "integrated", "forward")]
+    assert all(row["source"] and row["checked"].year >= 2026 for row in rows)
 
 
 @pytest.mark.parametrize("text", ["", "535.x", "12.4", "v535", "535.104.05.06"])

@@ -8,7 +8,7 @@ import pytest
 
 from tests.gpu.wheel_sets import reduced
 from tests.inventory.contents.test_environments import FINDER, MAPPING, venv
-from tests.inventory.making import fill, python_files
+from tests.inventory.making import distribution, fill, python_files
 from toolkit.gpu.audit import Audit, judge_image
 from toolkit.gpu.facts import TargetMachine
 from toolkit.gpu.gather import gather_image_facts
@@ -52,6 +52,33 @@ def test_torch_in_a_conda_environment_of_an_image_without_any_other_python(tmp_p
     message = next(finding.message for finding in found.findings if finding.code == "framework-not-default")
     assert "is installed for /miniconda3/envs/work/bin/python3.11, but `python` in this image is missing" in message
     assert found.frameworks[0].facts.command("x.sif") == ["ctk", "run", "x.sif", "/miniconda3/envs/work/bin/python3.11"]
+
+
+CPU_TORCH = {"torch/version.py": "__version__ = '2.5.1+cpu'\ncuda = None\n", "torch/__init__.py": ""}
+
+
+@pytest.mark.parametrize(
+    ("files", "command", "verdict"),
+    [
+        ({}, (), Verdict.CPU_ONLY),
+        ({}, ("python", "train.py"), Verdict.CPU_ONLY),
+        ({}, ("/opt/venv/bin/python", "train.py"), Verdict.GPU_READY),
+        ({".singularity.d/runscript": 'exec /opt/venv/bin/python "$@"\n'}, (), Verdict.GPU_READY),
+        # The command of the job is what runs, whatever the runscript says.
+        ({".singularity.d/runscript": 'exec /opt/venv/bin/python "$@"\n'}, ("python3", "train.py"), Verdict.CPU_ONLY),
+        ({".singularity.d/env/90-environment.sh": "export PATH=/opt/venv/bin:$PATH\n"}, (), Verdict.GPU_READY),
+        ({".singularity.d/env/90-environment.sh": "conda activate gpu\n"}, (), Verdict.GPU_READY),
+    ],
+)
+def test_cpu_build_of_the_default_python_beside_a_gpu_build(
+    tmp_path: Path, files: dict[str, str | bytes], command: tuple[str, ...], verdict: Verdict
+) -> None:
+    fill(tmp_path, {**python_files(), **distribution("torch", "2.5.1+cpu", SITE, CPU_TORCH)})
+    fill(tmp_path, {**venv("opt/venv"), **wheels("opt/venv/lib/python3.11/site-packages"), **files})
+    with open_image(tmp_path) as rootfs:
+        found = judge_image(gather_image_facts(rootfs, command), TargetMachine())
+    assert found.verdict is verdict
+    assert {framework.verdict for framework in found.frameworks} == {Verdict.CPU_ONLY, Verdict.GPU_READY}
 
 
 @pytest.mark.parametrize(("mode", "verdict"), [(0o755, Verdict.GPU_READY), (0o700, Verdict.NO_FRAMEWORK)])

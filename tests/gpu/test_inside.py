@@ -31,7 +31,7 @@ def test_container_that_does_not_start_is_an_error_with_its_last_lines(tmp_path:
     with pytest.raises(ProgramFailed, match=rf"x\.sif could not be started \(status {status}\)") as caught:
         answer(tmp_path, f"echo 'FATAL: odd' >&2; exit {status}")
     assert (caught.value.code, caught.value.last_lines) == ("container-did-not-start", ("FATAL: odd",))
-    with pytest.raises(ProgramFailed, match=r"could not be started within 0\.2 s"):
+    with pytest.raises(ProgramFailed, match=r"could not be started within 1 s"):
         answer(tmp_path, "sleep 60", timeout=0.2)
 
 
@@ -41,6 +41,13 @@ def test_time_limit_and_signals_are_told(tmp_path: Path) -> None:
     ended = answer(tmp_path, "echo ctk-inside; exit 139").ending
     assert (ended.signal, ended.seconds) == ("SIGSEGV", None)
     assert answer(tmp_path, "echo ctk-inside; exit 255").ending.signal is None
+
+
+def test_limit_is_for_each_step_and_the_start_has_its_own(tmp_path: Path) -> None:
+    steps = "sleep 1; echo ctk-inside; " + "".join(f"echo ctk-step:{step}; sleep 0.5; " for step in range(4))
+    found = answer(tmp_path, steps + """echo 'mark:{"a": 1}'""", timeout=1.5)
+    assert (found.facts, found.ending.seconds, found.ending.step) == ({"a": 1}, None, "3")
+    assert answer(tmp_path, "echo ctk-inside; sleep 60", timeout=0.2).ending.seconds == 1
 
 
 def test_processes_that_are_left_are_listed(tmp_path: Path) -> None:

@@ -36,6 +36,10 @@ def test_gpu_is_described_and_refusals_are_passed_on(tmp_path: Path) -> None:
     seen = run(tmp_path, ROCR_VISIBLE_DEVICES="0")
     assert seen.devices == (Device("Stand-in Instinct 0", None, 64 << 30),)
     assert (seen.hip_init, seen.hip_version, seen.visible_devices) == (0, 60240091, "0")
+    assert seen.visible_by == "ROCR_VISIBLE_DEVICES"
+    hidden = run(tmp_path, ROCR_VISIBLE_DEVICES="", HIP_VISIBLE_DEVICES="0")
+    assert (hidden.visible_by, hidden.visible_devices) == ("ROCR_VISIBLE_DEVICES", "")
+    assert run(tmp_path, HIP_VISIBLE_DEVICES="0,-1,2").visible_by == "HIP_VISIBLE_DEVICES"
     assert (run(tmp_path, FAKE_HIP_COUNT="0").hip_init, run(tmp_path, FAKE_HIP_COUNT="0").devices) == (100, ())
     assert run(tmp_path, FAKE_HIP_INIT="3").hip_init == 3
 

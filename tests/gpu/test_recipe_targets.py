@@ -36,7 +36,8 @@ def test_base_that_serves_all_machines_passes() -> None:
         ("pytorch-2.14-cuda13.0", ["V100"], None, "CUDA 13 dropped", 'base = "pytorch-2.13-cuda12.6"'),
         ("pytorch-2.14-cuda13.0", ["H100"], "535.104.05", "needs NVIDIA driver 580", 'base = "pytorch-2.13-cuda12.6"'),
         ("tensorflow-2.1", ["V100", "A100"], None, "no code for A100", 'base = "tensorflow-2.15"'),
-        ("pytorch-2.6-cuda12.4", ["Orin"], None, "is a Jetson", "--why"),
+        ("pytorch-2.6-cuda12.4", ["MI300X"], None, "it is for NVIDIA GPUs", 'base = "rocm-10.0-pytorch-2.13"'),
+        ("pytorch-2.13-cuda12.6", ["V100"], "590.44.01", "driver 580 is the last branch for Volta", "--why"),
     ],
 )
 def test_base_that_does_not_serve_is_refused_with_one_that_does(

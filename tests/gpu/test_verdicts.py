@@ -10,6 +10,7 @@ def test_exit_statuses_of_all_verdicts() -> None:
         "gpu-used": 0,
         "gpu-visible": 0,
         "cpu-fallback": 1,
+        "gpu-start-failed": 1,
         "gpu-not-visible": 1,
         "broken": 1,
         "not-known": 1,

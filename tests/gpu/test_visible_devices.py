@@ -20,6 +20,7 @@ TWO = (Managed(0, uuid="GPU-a0-1"), Managed(1, uuid="GPU-b0-2", mig=True, mig_uu
         ("0, 1", None),
         ("2", "2"),
         ("0,2,1", "2"),
+        ("0,-1,1", "-1"),
         ("GPU-a0-1", None),
         ("GPU-a0", None),
         ("GPU-ff", "GPU-ff"),

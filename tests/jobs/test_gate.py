@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import os
 import re
+import signal
 import subprocess
 import sys
 import time
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.inventory.making import overlay, system, write_sif
+from tests.tokens import without_token
 from toolkit.inventory.formats.layers import layers_of
 from toolkit.jobs.gate import gate_lines
 from toolkit.jobs.model import GateCheck
@@ -21,8 +24,13 @@ from toolkit.lab.tracking import MARK_VARIABLE
 from toolkit.runtime.layer_check import FIX
 from toolkit.support.explanations import explanations
 
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
 GATE = gate_lines("./trial.sif", userns=False)
-ASKED, QUICK = "gpu_gate_ask 60 ", "gpu_gate_ask 0.2 "
+# A call of the driver, which hangs where nothing follows.
+CALL = "echo ctk-stage: 12 call cuInit; "
+QUICK = {"CTK_GATE_CALL_LIMIT": "1"}
 
 
 def run(directory: Path, body: str, lines: str = GATE, **more: str) -> subprocess.CompletedProcess[str]:
@@ -33,15 +41,20 @@ def run(directory: Path, body: str, lines: str = GATE, **more: str) -> subproces
     runtime.chmod(0o755)
     environment = {"PATH": f"{runtime.parent}:/usr/bin:/bin", "SLURM_JOB_ID": "7", "SLURMD_NODENAME": "n7", **more}
     script = f"set -eu\n{lines}\necho the program\n"
-    return subprocess.run(
+    done = subprocess.run(
         ["bash", "-c", script], cwd=directory, env=environment, text=True, capture_output=True, check=False
     )
+    done.stdout, done.stderr = without_token(done.stdout), without_token(done.stderr)
+    return done
 
 
 @pytest.mark.parametrize(
     ("answer", "words"),
     [
         ("gpus 2", "usable GPUs: 2"),
+        ("gpus 2 0,3", "usable GPUs: 2"),
+        ("gpus 2 - 46 1", "warning: usable GPUs: 2; GPU 1 cannot be used (error 46)"),
+        ("mig 1", "usable GPUs: 1, a MIG device: CUDA shows a process one of them"),
         ("visible 2", "visible GPUs: 2"),
         ("listed 4", "GPUs of nvidia-smi: 4; the image has no Python to ask libcuda"),
         ("files 1", "device files: 1; the image has no Python to ask libcuda"),
@@ -72,7 +85,10 @@ def test_gate_good_answer_starts_the_program(tmp_path: Path, answer: str, words:
         ("cuda 803", "libcuda and the kernel module have different versions [driver-mismatch]. Remove"),
         ("cuda 804", "the CUDA compat library of the image does not serve this GPU [compat-not-supported]. Remove"),
         ("cuda 999", "cuInit returned 999; most often /dev/nvidia-uvm is missing [unknown-driver-error]. "),
-        ("few 1 2", "the driver shows 1 of the 2 GPUs in CUDA_VISIBLE_DEVICES [no-visible-device]. "),
+        ("few 1 2 2", "the driver shows 1 of the 2 GPUs in CUDA_VISIBLE_DEVICES [no-visible-device]. "),
+        ("few 1 2 1", "CUDA_VISIBLE_DEVICES names 1 of the 2 GPUs that the job needs here [too-few-gpus]. "),
+        ("few 1 2 -", "the driver shows 1 of the 2 GPUs that the job needs here [too-few-gpus]. "),
+        ("context 46 1 1 2", "off the bus; usable GPUs: 1 of the 2 that the job needs here [device-unavailable]. "),
         ("unlisted No devices", "nvidia-smi failed: No devices [cuda-init-failed]. "),
         ("load x: version `GLIBC_2.34' not found", "the C library of the image is too old for the driver: x: "),
         ("load libcuda.so.1: no", "the container has no NVIDIA driver: libcuda.so.1: no [driver-not-bound]. "),
@@ -143,23 +159,45 @@ def test_printed_gate_has_the_words_of_the_scheduler_that_runs_it(
 
 
 def test_gate_driver_that_hangs_ends_the_script(tmp_path: Path) -> None:
-    assert GATE.count(ASKED) == 1
-    hanging = "trap '' TERM; sleep 600 & wait; wait"
-    done = run(tmp_path, hanging, GATE.replace(ASKED, QUICK))
+    hanging = f"{CALL}trap '' TERM; sleep 600 & wait; wait"
+    done = run(tmp_path, hanging, **QUICK)
     assert done.returncode == 1
-    assert done.stderr.startswith("ctk: GPU gate: n7: the driver did not answer within 60 s [driver-hangs]. Submit ")
+    assert done.stderr.startswith(
+        "ctk: GPU gate: n7: the driver did not answer within 1 s: cuInit did not return [driver"
+    )
     assert done.stderr.count("\n") == 1, "nothing of bash about the signal"
+
+
+@pytest.mark.parametrize("ending", ["TERM", "KILL"])
+def test_gate_leaves_no_container_where_the_script_is_ended(tmp_path: Path, ending: str) -> None:
+    (tmp_path / "bin").mkdir()
+    runtime = tmp_path / "bin" / "apptainer"
+    runtime.write_text("#!/bin/bash\necho $$ >started && mv started number\nexec sleep 60\n")
+    runtime.chmod(0o755)
+    environment = {"PATH": f"{runtime.parent}:/usr/bin:/bin", "SLURM_JOB_ID": "7", "SLURMD_NODENAME": "n7"}
+    with subprocess.Popen(["bash", "-c", GATE], cwd=tmp_path, env=environment, stderr=subprocess.DEVNULL) as script:
+        until((tmp_path / "number").exists)
+        script.send_signal(getattr(signal, f"SIG{ending}"))
+    number = (tmp_path / "number").read_text().strip()
+    until(lambda: not Path("/proc", number).exists())
+
+
+def until(holds: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 20
+    while not holds():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
 
 
 @pytest.mark.parametrize("directory", [".", "/nowhere"])
 def test_gate_process_that_no_signal_ends_does_not_hold_the_script_up(tmp_path: Path, directory: str) -> None:
     """A process that sleeps in the kernel survives SIGKILL, and keeps open what its answer is written to."""
     began = time.monotonic()
-    hanging = "trap '' TERM; setsid sleep 8 & sleep 600"
-    done = run(tmp_path, hanging, GATE.replace(ASKED, QUICK), TMPDIR=directory)
-    assert time.monotonic() - began < 6
+    hanging = f"{CALL}trap '' TERM; setsid sleep 20 & sleep 600"
+    done = run(tmp_path, hanging, TMPDIR=directory, **QUICK)
+    assert time.monotonic() - began < 8
     assert done.returncode == 1
-    assert "n7: the driver did not answer within 60 s [driver-hangs]. Submit" in done.stderr
+    assert "n7: the driver did not answer within 1 s: cuInit did not return [driver-hangs]. Submit" in done.stderr
     assert "--exclude=n7" in done.stderr
     assert [path.name for path in tmp_path.iterdir()] == ["bin"]
 
@@ -168,12 +206,12 @@ def test_gate_without_a_place_for_a_file_asks_by_a_pipe(tmp_path: Path) -> None:
     nowhere = GATE.replace("/dev/shm", "/nowhere").replace('"${TMPDIR:-/tmp}" /tmp;', "/nowhere;")
     assert nowhere.count("/nowhere") == 2
     assert run(tmp_path, "echo ctk-gate: gpus 1", nowhere).stdout == "ctk: GPU gate: n7: usable GPUs: 1\nthe program\n"
-    limit = "limit=$((SECONDS + 90))"
+    limit = "$((start + 5 * call + 30))"
     assert GATE.count(limit) == 1
-    done = run(tmp_path, "setsid sleep 5 & exit 0", nowhere.replace(limit, "limit=$((SECONDS + 1))"))
+    done = run(tmp_path, "setsid sleep 8 & exit 0", nowhere.replace(limit, "1"))
     assert done.returncode == 1
     assert "not every node of " in done.stderr
-    assert "answered within 90 s [driver-hangs]. Submit again without the nodes that printed no line" in done.stderr
+    assert "answered within 1 s [gate-unanswered]. Submit again without the nodes that printed no line" in done.stderr
 
 
 def test_gate_skips_stand_ins_of_a_practice_cluster_only(tmp_path: Path) -> None:
@@ -211,6 +249,13 @@ def test_gate_asks_each_node_and_names_the_broken_one(tmp_path: Path) -> None:
     assert "--exclude=n2" in done.stderr
 
 
+def answered(output: str) -> str:
+    """The answer, which is the last line; those before it say what was begun."""
+    *stages, answer = output.splitlines()
+    assert all(re.match("ctk-stage: [0-9]+ (start|call) ", stage) for stage in stages)
+    return answer.removeprefix("ctk-gate: ")
+
+
 def _in_container() -> str:
     """The part that the container's shell runs."""
     return GATE.split("<<'END'\n")[1].split("\nEND\n")[0]
@@ -245,13 +290,13 @@ def test_gate_in_an_image_takes_what_is_there(tmp_path: Path, programs: dict[str
         (tmp_path / name).write_text(f"#!/bin/sh\n{body}\n")
         (tmp_path / name).chmod(0o755)
     environment = {"PATH": str(tmp_path), "LD_LIBRARY_PATH": f"/nowhere:{tmp_path}"}
-    argv = ["/bin/sh", "-c", _in_container(), "sh", "the question for Python"]
+    argv = ["/bin/sh", "-c", _in_container(), "sh", "the question for Python", "1", "1"]
     done = subprocess.run(argv, env=environment, capture_output=True, text=True, check=False)
-    assert (done.stdout, done.stderr) == (f"ctk-gate: {answer}\n", "")
+    assert (answered(done.stdout), done.stderr) == (answer, "")
 
 
 def test_gate_without_libcuda_or_visible_devices_is_told_without_python(tmp_path: Path) -> None:
-    argv = ["/bin/sh", "-c", _in_container(), "sh", ""]
+    argv = ["/bin/sh", "-c", _in_container(), "sh", "", "0", "1"]
     environment = {"PATH": str(tmp_path), "CUDA_VISIBLE_DEVICES": ""}
     assert subprocess.run(argv, env=environment, capture_output=True, text=True, check=False).stdout == (
         "ctk-gate: cuda 100\n"
@@ -273,9 +318,9 @@ def test_gate_looks_for_the_layers_before_anything_else(tmp_path: Path) -> None:
     there.touch()
     text = _in_container().replace("/.singularity.d", str(tmp_path), 1)
     for layers, answer in (((there.name, missing), f"layer {missing}"), ((there.name,), "gpus 1"), ((), "gpus 1")):
-        argv = ["/bin/sh", "-c", text, "sh", "the question for Python", *layers]
+        argv = ["/bin/sh", "-c", text, "sh", "the question for Python", "1", "1", *layers]
         done = subprocess.run(argv, env={"PATH": str(tmp_path)}, capture_output=True, text=True, check=False)
-        assert (done.stdout, done.stderr) == (f"ctk-gate: {answer}\n", "")
+        assert (answered(done.stdout), done.stderr) == (answer, "")
 
 
 def test_gate_hands_the_layers_of_the_file_to_the_container(tmp_path: Path) -> None:
@@ -340,17 +385,17 @@ FRAMEWORK = gate_lines("./trial.sif", userns=False, check=GateCheck("Name", "pri
             1,
             "ended without an answer (status 139) [framework-crashes]. Its last line: last",
         ),
-        ("exit 124", 1, "the framework did not answer within 300 s [framework-hangs]. "),
+        (f"{CALL}sleep 60", 1, "the framework did not answer within 5 s: cuInit [framework-hangs]. "),
     ],
 )
 def test_gate_has_the_framework_compute_after_the_driver(tmp_path: Path, answer: str, status: int, words: str) -> None:
     body = f'[[ $* == *"/opt/my python -c print("* ]] || {{ echo ctk-gate: gpus 2; exit; }}\n{answer}'
-    done = run(tmp_path, body, FRAMEWORK)
+    done = run(tmp_path, body, FRAMEWORK, **QUICK)
     assert done.returncode == status, done.stderr
     assert words in done.stdout + done.stderr
     assert ("the program" in done.stdout) == (status == 0)
-    assert ("--exclude" in done.stderr) == (status == 1 and bool(re.search("wrong|compute|124", answer)))
-    assert done.stdout.startswith("ctk: GPU gate: n7: checks Name (at most 300 s)\n")
+    assert ("--exclude" in done.stderr) == (status == 1 and bool(re.search("wrong|compute|60", answer)))
+    assert done.stdout.startswith("ctk: GPU gate: n7: checks Name (each step at most 5 s)\n")
 
 
 def test_gate_asks_no_framework_where_the_driver_is_broken(tmp_path: Path) -> None:
@@ -377,6 +422,9 @@ class Cuda:
         count._obj.value = 2
         return 0
 
+    def cuDeviceGetName(self, name, length, device):
+        return 0
+
     def cuDeviceGet(self, device, index):
         device._obj.value = index
         return 0
@@ -395,10 +443,10 @@ ctypes.CDLL = lambda name: Cuda()
     ("driver", "visible", "answer"),
     [
         ({}, None, "gpus 2"),
-        ({"contexts": (0, 46)}, None, "context 46 1"),
-        ({"contexts": (999, 0)}, "0,1", "context 999 0"),
+        ({"contexts": (0, 46)}, None, "gpus 1 - 46 1"),
+        ({"contexts": (999, 0)}, "0,1", "context 999 0 1 2"),
         ({"release": "other"}, None, "visible 2"),
-        ({}, "0,1,2", "few 2 3"),
+        ({}, "0,1,2", "few 2 3 3"),
         ({"init": 100}, "", "cuda 100 "),
         ({"init": 100}, None, "cuda 100 (not set)"),
     ],
@@ -407,9 +455,9 @@ def test_gate_in_python_begins_to_use_each_gpu(driver: dict[str, object], visibl
     text = GATE.split("<<'END'\n")[2].split("\nEND\n")[0]
     stand_in = CUDA.format(**{"init": 0, "contexts": (0, 0), "release": "cuDevicePrimaryCtxRelease_v2", **driver})
     environment = {} if visible is None else {"CUDA_VISIBLE_DEVICES": visible}
-    argv = [sys.executable, "-E", "-s", "-S", "-c", f"{stand_in}\n{text}"]
+    argv = [sys.executable, "-E", "-s", "-S", "-c", f"{stand_in}\n{text}", "0", "2"]
     done = subprocess.run(argv, env=environment, capture_output=True, text=True, check=False)
-    assert (done.stdout, done.stderr) == (f"ctk-gate: {answer}\n", "")
+    assert (answered(done.stdout), done.stderr) == (answer, "")
 
 
 def test_gate_variable_that_the_job_emptied_does_not_blame_the_node(tmp_path: Path) -> None:

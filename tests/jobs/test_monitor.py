@@ -73,7 +73,7 @@ class Absurd:
 
 def node(directory: Path, runtime: str, **more: str) -> subprocess.CompletedProcess[str]:
     """Run the monitor's part of one node; `runtime` is what happens instead of the container."""
-    script = f'{MONITOR}\ngpu_monitor_node "$gpu_monitor_python" bash -c {runtime!r}\n'
+    script = f'{MONITOR}\ngpu_monitor_node "$gpu_monitor_python" 5e1c90ab32f7 bash -c {runtime!r}\n'
     environment = {"PATH": "/usr/bin:/bin", "SLURMD_NODENAME": "n7", **more}
     return subprocess.run(
         ["bash", "-c", script], env=environment, cwd=directory, input="", text=True, capture_output=True, check=False
@@ -99,4 +99,4 @@ def test_monitor_stand_in_gpu_is_not_measured(tmp_path: Path) -> None:
     (tmp_path / "gpu/gpu0").symlink_to(os.devnull)
     lab = {MARK_VARIABLE: str(tmp_path), "SLURM_CLUSTER_NAME": f"{CLUSTER_PREFIX}default"}
     done = node(tmp_path, "echo never", **lab)
-    assert (done.returncode, done.stdout) == (0, "ctk: GPU monitor: n7: stand-in GPU, not measured\n")
+    assert (done.returncode, done.stdout) == (0, "ctk[5e1c90ab32f7]: GPU monitor: n7: stand-in GPU, not measured\n")

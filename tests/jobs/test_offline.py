@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from toolkit.jobs.model import Job
 from toolkit.jobs.offline import Loader, advise_downloads, downloads, loaders, local_modules, offline_variables
-from toolkit.support.redaction import holds_secret
+from toolkit.support.secret_words import holds_secret
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import subprocess
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import given
@@ -15,7 +15,7 @@ from toolkit.jobs.defaults import JobRequest, complete
 from toolkit.jobs.dialects.slurm import SLURM
 from toolkit.jobs.dialects.text import script_text
 from toolkit.support.errors import WrongInput
-from toolkit.support.redaction import holds_secret
+from toolkit.support.secret_words import holds_secret
 
 if TYPE_CHECKING:
     from toolkit.jobs.model import Job
@@ -62,6 +62,10 @@ def job(directory: Path, *environment: str, **more: object) -> Job:
         JobRequest(command=("program", f"--hf-token={SECRET}")),
         JobRequest(command=("curl", "-H", f"Authorization: Bearer {SECRET}12345678")),
         JobRequest(command=("curl", f"https://ann:{SECRET}@example.org/x")),
+        JobRequest(command=("bash", "-c", f"export WANDB_API_KEY={SECRET}; python train.py")),
+        JobRequest(command=("python", "train.py", f"trainer.logger.api_key={SECRET}")),
+        JobRequest(command=("program",), directives=(f"--comment=token={SECRET}",)),
+        JobRequest(command=("program",), environment=(f"GITHUB_PAT={SECRET}",)),
         JobRequest(command=("sh", "-c", f"curl https://hooks.slack.com/services/{SECRET}")),
     ],
 )
@@ -83,6 +87,16 @@ def test_a_secret_does_not_get_into_a_script(tmp_path: Path, request_: JobReques
 def test_usual_words_of_a_command_are_no_secrets(tmp_path: Path, words: list[str]) -> None:
     request = JobRequest(command=("program", *words))
     assert complete(request, name="x", image=Path("x.sif"), recipe=None, directory=tmp_path).command[1:] == tuple(words)
+
+
+def test_what_is_named_as_no_secret_is_accepted(tmp_path: Path) -> None:
+    words = ("program", "--api-key", SECRET)
+    options: dict[str, Any] = {"name": "x", "image": Path("x.sif"), "recipe": None, "directory": tmp_path}
+    with pytest.raises(WrongInput, match="--api-key") as refusal:
+        complete(JobRequest(command=words), **options)
+    assert "--not-secret --api-key" in (refusal.value.fix or "")
+    request = JobRequest(command=words, environment=(f"A_TOKEN={SECRET}",), not_secret=("--api-key", "A_TOKEN"))
+    assert complete(request, **options).command == words
 
 
 @pytest.mark.parametrize("export", ["NONE", "NIL", "A,B", ""])

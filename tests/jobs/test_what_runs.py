@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import re
 import signal
 import subprocess
 import tempfile
@@ -344,3 +345,24 @@ def test_singularity_serves_as_well_and_so_does_a_module(ground: Ground) -> None
     assert "singularity --quiet exec" in ground.run(log=None, PATH=path, **with_module).stdout
     (hidden / "singularity").rename(ground.directory / "bin" / "singularity")
     assert "singularity --quiet exec" in ground.run(log=None, PATH=path).stdout
+
+
+def test_lines_of_the_script_have_the_token_that_its_first_line_announces(ground: Ground) -> None:
+    ground.run()
+    ground.run(SLURM_RESTART_COUNT="1")
+    text = (ground.directory / "logs" / "x-7.log").read_text()
+    first, second = re.findall(r"^ctk: job 7 of .*, run \d on .*, token ([0-9a-f]{12})$", text, re.MULTILINE)
+    assert first == second
+    assert text.count(f"\nctk[{first}]: ") == len(re.findall(r"^ctk(?!: job)", text, re.MULTILINE)) > 2
+    ground.run()
+    assert first not in (ground.directory / "logs" / "x-7.log").read_text()
+
+
+def test_a_restarted_job_keeps_the_token_of_a_log_on_another_file_system(ground: Ground) -> None:
+    with tempfile.TemporaryDirectory(dir="/dev/shm") as elsewhere:
+        (ground.directory / "logs").symlink_to(elsewhere)
+        ground.run()
+        ground.run(SLURM_RESTART_COUNT="1")
+        tokens = re.findall(r", token (\w+)$", (ground.directory / "logs" / "x-7.log").read_text(), re.MULTILINE)
+    assert len(tokens) == 2
+    assert len(set(tokens)) == 1

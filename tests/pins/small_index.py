@@ -18,6 +18,7 @@ from packaging.utils import parse_sdist_filename, parse_wheel_filename
 from tests.real.company import file_server, make_wheel, serving
 
 if TYPE_CHECKING:
+    import threading
     from collections.abc import Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
@@ -27,6 +28,21 @@ class Open(SimpleHTTPRequestHandler):
 
     def log_message(self, format: str, *arguments: object) -> None:
         """Be quiet."""
+
+
+class Holding(Open):
+    """An index that lets one client wait, once it asks for the `held` part of an address."""
+
+    held: tuple[str, str]
+    reached: threading.Event
+
+    def do_GET(self) -> None:
+        client, part = self.held
+        if part in self.path and client in self.headers.get("User-Agent", ""):
+            self.reached.set()
+            self.rfile.read(1)  # until the client closes the connection
+            return
+        SimpleHTTPRequestHandler.do_GET(self)
 
 
 @contextmanager

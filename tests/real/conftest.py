@@ -80,6 +80,8 @@ class User:
             name: value
             for name, value in os.environ.items()
             if not name.startswith(("XDG_", "CTK_", "APPTAINER", "SINGULARITY", "SLURM", "VIRTUAL_ENV", "PYTEST"))
+            # Machines of developers have these, users do not: they hide what is lost in buffers.
+            and name not in ("PYTHONUNBUFFERED", "PYTHONDONTWRITEBYTECODE")
         }
         own = {"HOME": str(self.home), "USER": self.name, "LOGNAME": self.name, "CTK_HOME": str(self.home / "ctk-work")}
         return {**kept, **own, **self.extra}

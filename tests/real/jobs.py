@@ -6,6 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 from tests.real.labs import eventually
+from tests.tokens import without_token
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -41,7 +42,7 @@ class Jobs:
 
     def log(self, stem: str) -> str:
         path = self.directory / "logs" / f"{stem}.log"
-        return path.read_text() if path.exists() else ""
+        return without_token(path.read_text()) if path.exists() else ""
 
     def ended(self, job_id: str) -> bool:
         return self.show(job_id, "JobState") in _FINAL

@@ -149,7 +149,7 @@ def _settles(holds: Callable[[], bool]) -> bool:
 # What stands in for the image's Python, the limit of seconds, the status of the command, and the code of the finding.
 STAND_INS = {
     "forged": ("echo 'ctk-probe:[1]'", "20", "unreadable-answer"),
-    "endless": ("exec yes", "2", "python-fails"),
+    "endless": ("exec yes", "1", "python-fails"),
     "long": ("head -c 20000000 /dev/zero | tr '\\0' x; echo; echo 'ctk-probe:{}'", "20", "unreadable-answer"),
 }
 

@@ -57,6 +57,14 @@ def test_a_sandbox_takes_pip_and_shows_the_project(ordinary_user: User, base_ima
     assert not list((directory / "sb/mnt").iterdir()), "the project is not copied into the image"
     ran = me.ctk("run", "sb/", "python3", "-c", "import ctkown", cwd=directory)
     assert ran.stdout == "own package\n"
+    # A program that only prints, through a pipe, and is killed.
+    killed = "import os, sys; print('printed'); print('also', file=sys.stderr); os.kill(os.getpid(), 9)"
+    lost = me.ctk("run", "sb/", "python3", "-c", killed, cwd=directory, status=137)
+    assert (lost.stdout, "also" in lost.stderr) == ("printed\n", True)
+    assert (
+        me.ctk("run", "sb/", "python3", "-c", killed, cwd=directory, status=137, env={"PYTHONUNBUFFERED": ""}).stdout
+        == ""
+    )
     quiet = me.ctk("run", tiny_image, "echo", "--bind", "it", cwd=directory)
     assert quiet.stdout == "--bind it\n"
     assert "Add --bind" not in ran.stderr + quiet.stderr, "links of a sandbox are not the project's"

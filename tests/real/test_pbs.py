@@ -90,7 +90,7 @@ def test_log_that_cannot_be_copied_is_left_on_its_node_though_the_status_is_zero
 
 
 def test_time_limit_is_told_and_signals_the_script(server: Server) -> None:
-    job = send(server, "trap 'echo stopped; exit 1' TERM\nsleep 60 & wait\n", "-l", "walltime=1")
+    job = send(server, "trap 'sleep 0.3; echo stopped; exit 1' TERM\nsleep 60 & wait\n", "-l", "walltime=1")
     (state,) = wait_for(server, job, State.TIMED_OUT)
     assert state.exit_status == (-29 if server.scheduler is Scheduler.OPENPBS else -11)
     said = Path(f"probe.o{job.partition('.')[0]}").read_text()

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from tests.real.grid_engine import GridEngine, running
 from tests.real.labs import eventually
 from tests.real.pbs import pbs_server
+from tests.tokens import without_token
 from toolkit.scheduler import grid_engine
 from toolkit.scheduler.programs import Scheduler, cancel, query
 from toolkit.scheduler.states import JobState, State
@@ -62,7 +63,7 @@ class Site:
 
     def log(self, stem: str) -> str:
         path = self.directory / "logs" / f"{stem}.log"
-        return path.read_text() if path.exists() else ""
+        return without_token(path.read_text()) if path.exists() else ""
 
     def running(self, stem: str) -> None:
         eventually(lambda: "begun" in self.log(stem), f"{stem} to begin", 40)

@@ -75,7 +75,8 @@ def test_checkpoint_of_the_manual_is_written(jobs: Jobs) -> None:
     assert jobs.finish(job) == "CANCELLED"
     log = jobs.log(f"manual-{job}")
     assert re.search(r"^saved at step \d+$", log, re.MULTILINE), log
-    assert "ended with status 3" in log
+    # The script passes on a signal that Slurm has sent to the program, too: it may find Python shutting down.
+    assert re.search(r"ended with status (3|143)\n", log), log
 
 
 def test_log_of_a_bind_mounted_logs_is_whole(jobs: Jobs) -> None:

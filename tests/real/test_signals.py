@@ -192,6 +192,37 @@ def test_signals_reach_the_program_and_nothing_is_left(
     assert not failures, "\n\n".join([f"{len(failures)} of {len(trials)}", *failures])
 
 
+def test_the_next_job_removes_what_a_killed_one_left_on_the_node(
+    clusters: dict[str, PracticeCluster], ground: Path, base_image: Path
+) -> None:
+    """Not the directory of a job that runs, however its processes are tracked."""
+    line = (
+        'trap "" TERM; echo made > "$TMPDIR/data"; echo "$TMPDIR" > "$1"; while [ "$1" != third ]; do sleep 0.2; done'
+    )
+    command = ("--gpus", "0", "--node-tmp", "--time", "5", "--", "sh", "-c", line, "sh")
+    for tracking, cluster in clusters.items():
+        directory = ground / f"node-tmp-{tracking}-{time.monotonic_ns()}"
+        (directory / "local").mkdir(parents=True)
+        subprocess.run(["chown", "-R", cluster.user.name, str(directory)], check=True)
+        jobs = Jobs(cluster, directory, base_image)
+        numbers = {}
+        for name in ("first", "second"):
+            jobs.write(name, *command, name)
+            numbers[name] = jobs.submit(name, f"--export=ALL,TMPDIR={directory}/local", "--nodelist=n1")
+            eventually((directory / name).exists, f"{name} to begin on {tracking}")
+        places = {name: Path((directory / name).read_text().strip()) for name in numbers}
+        jobs.run("scancel", "--signal=KILL", "--full", numbers["first"])
+        jobs.finish(numbers["first"])
+        assert (places["first"] / "data").exists(), tracking
+        jobs.write("third", *command, "third")
+        third = jobs.submit("third", f"--export=ALL,TMPDIR={directory}/local", "--nodelist=n1")
+        assert jobs.finish(third) == "COMPLETED", jobs.log(f"third-{third}")
+        eventually(lambda left=places["first"]: not left.exists(), f"{tracking}: the directory to be removed")  # type: ignore[misc]
+        assert (places["second"] / "data").exists(), tracking
+        jobs.run("scancel", "--signal=KILL", "--full", numbers["second"])
+        jobs.finish(numbers["second"])
+
+
 def _failure(trial: Trial) -> str | None:
     """What was not as it should be; all the others are run to their end, too."""
     try:

@@ -190,6 +190,35 @@ def test_a_quota_that_is_used_up(me: User, tmp_path: Path, tiny_image: Path, ful
         me.ctk("cache", "verify", cwd=tmp_path, env=env)
 
 
+def test_a_full_disk_is_named_by_commands_that_write_small_files(me: User, tmp_path: Path, tiny_image: Path) -> None:
+    """That of the recipes, with no room for a byte; then that of the work area."""
+    with mounted(tmp_path / "project", "size=64k", me.name) as project:
+        me.ctk("new", "mine", "--base", "tensorflow-2.15", cwd=project)
+        (project / "filler").write_bytes(b"x" * (os.statvfs(project).f_bavail * os.statvfs(project).f_frsize))
+        job = ("script", "-J", "job", "--image", str(tiny_image), "--no-gpu-gate", "true")
+        recipe, lock = "defs/mine.toml", "defs/mine.lock.toml"
+        for arguments, path in (
+            (("add", "mine", "--no-lock", "six"), recipe),
+            (("new", "other", "--base", "tensorflow-2.15"), "defs/other.toml"),
+            (("lock", "mine"), lock),
+            (job, "job.sbatch"),
+        ):
+            failed = me.ctk(*arguments, cwd=project, status=3).stderr
+            assert re.search(
+                rf"Error: cannot write \S*{path}: No space left on device \(0 B free\) \[disk-full\]", failed
+            )
+            assert "Traceback" not in failed
+        assert sorted(path.name for path in (project / "defs").iterdir()) == ["mine.toml"]
+        assert "six" not in (project / recipe).read_text()
+        (project / "filler").unlink()
+        with mounted(tmp_path / "area", "size=64k", me.name) as area:
+            (area / "filler").write_bytes(b"x" * (os.statvfs(area).f_bavail * os.statvfs(area).f_frsize))
+            for arguments in (("lock", "mine"), ("add", "mine", "six")):
+                failed = me.ctk(*arguments, cwd=project, env={"CTK_HOME": str(area)}, status=3).stderr
+                assert f"cannot write {area}/tmp: No space left on device (0 B free) [disk-full]" in failed
+                assert "set CTK_HOME to a directory with more free space" in failed
+
+
 def test_servers_with_an_expired_certificate(
     ordinary_user: User, project: Path, base_image: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

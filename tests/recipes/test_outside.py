@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 import stat
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import given
@@ -25,6 +26,9 @@ from toolkit.recipes.outside import (
     without_allowed,
 )
 from toolkit.support.errors import WrongInput
+
+if TYPE_CHECKING:
+    import os
 
 PROJECT = Path("/home/ann/project")
 FILE, DIRECTORY, LINK = stat.S_IFREG, stat.S_IFDIR, stat.S_IFLNK
@@ -211,3 +215,22 @@ def test_a_base_from_outside_the_project_is_named(tmp_path: Path) -> None:
     assert over("docker-archive", tmp_path / "image.tar") == ["base-outside-project"]
     assert over("localimage", tmp_path / "project/base.sif") == []
     assert over("docker", "library/debian") == []
+
+
+def test_a_file_that_disappears_while_it_is_listed_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    data = tmp_path / "project/data"
+    data.mkdir(parents=True)
+    for name in ("a", "b", "c"):
+        (data / name).touch()
+    lstat = Path.lstat
+
+    def slow(path: Path) -> os.stat_result:
+        if path.name == "b":
+            path.unlink(missing_ok=True)
+        return lstat(path)
+
+    monkeypatch.setattr(Path, "lstat", slow)
+    recipe = recipe_of(tmp_path / "project", "../data")
+    require_targets(recipe)
+    assert copied_files(recipe) == ()
+    assert sorted(path.name for path in data.iterdir()) == ["a", "c"]

@@ -8,7 +8,7 @@ import pytest
 
 from toolkit.recipes import owners
 from toolkit.recipes.catalogue import Catalogue
-from toolkit.recipes.owners import judge_owners
+from toolkit.recipes.owners import judge_image, judge_owners
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -52,3 +52,36 @@ def test_files_of_this_user_are_no_finding(catalogue: Catalogue) -> None:
     (catalogue.own / "mine.toml").touch()
     (catalogue.own / "mine.lock.toml").symlink_to("nowhere")
     assert judge_owners(catalogue, "mine") == ()
+
+
+def test_image_of_this_user_is_not_told(tmp_path: Path) -> None:
+    (tmp_path / "a.sif").touch(mode=0o644)
+    assert judge_image(tmp_path / "a.sif", "the job") == ()
+    assert judge_image(tmp_path / "none.sif", "the job") == ()
+
+
+@pytest.mark.usefixtures("foreign")
+def test_image_of_another_user_and_a_link_to_it_are_told(tmp_path: Path) -> None:
+    (tmp_path / "a.sif").touch(mode=0o644)
+    (tmp_path / "link.sif").symlink_to("a.sif")
+    (found,) = judge_image(tmp_path / "a.sif", "the job")
+    assert (found.code, found.severity) == ("image-of-another-user", "warning")
+    words = "ann, not to you or root: the job runs what that user put there"
+    assert found.message == f"{tmp_path}/a.sif belongs to {words}"
+    (found,) = judge_image(tmp_path / "link.sif", "the job")
+    assert found.message == f"{tmp_path}/link.sif is a symlink of {words}"
+
+
+@pytest.mark.parametrize(
+    ("image", "directory", "told"),
+    [(0o666, 0o755, "a.sif"), (0o644, 0o777, ""), (0o644, 0o1777, None), (0o664, 0o2775, None)],
+)
+def test_image_that_any_user_can_change_is_told(tmp_path: Path, image: int, directory: int, told: str | None) -> None:
+    place = tmp_path / "place"
+    place.mkdir()
+    (place / "a.sif").touch()
+    (place / "a.sif").chmod(image)
+    place.chmod(directory)
+    found = judge_image(place / "a.sif", "the job")
+    assert [finding.code for finding in found] == (["image-open-to-others"] if told is not None else [])
+    assert told is None or found[0].fix == f"Remove that permission: chmod o-w {place / told}"

@@ -4,7 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from toolkit.runtime.options import container_environment, exec_arguments, step_arguments, step_environment
+from toolkit.runtime.options import (
+    container_environment,
+    exec_arguments,
+    output_environment,
+    step_arguments,
+    step_environment,
+)
 
 
 def test_the_users_site_directory_is_shut_out_of_either_runtime() -> None:
@@ -12,6 +18,11 @@ def test_the_users_site_directory_is_shut_out_of_either_runtime() -> None:
         "APPTAINERENV_PYTHONNOUSERSITE": "1",
         "SINGULARITYENV_PYTHONNOUSERSITE": "1",
     }
+
+
+def test_python_prints_at_once_unless_the_user_says_otherwise() -> None:
+    assert output_environment({}) == {"PYTHONUNBUFFERED": "1"}
+    assert output_environment({"PYTHONUNBUFFERED": ""}) == {}
 
 
 def test_values_of_variables_are_not_evaluated_by_the_runtime() -> None:

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from tests.scheduler.test_detection import QCONF, QHOST, QSTAT, SCONTROL
 from toolkit.scheduler.asking import detect
+from toolkit.scheduler.detection import comments, profile_from, profile_name
+from toolkit.scheduler.profile_text import profile_text
 from toolkit.scheduler.programs import Scheduler
 from toolkit.support.errors import MissingOnHost, ProgramFailed
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 NODES = '{"nodes": {"n1": {"state": "free", "resources_available": {"ncpus": 8, "mem": "16777216kb", "ngpus": 2}}}}'
 XML = "<Data><Node><name>n1</name><state>free</state><np>8</np><gpus>1</gpus></Node></Data>"
@@ -113,3 +112,54 @@ def test_no_scheduler_and_one_that_does_not_answer(programs: Path) -> None:
     program(programs, "scontrol", {})
     with pytest.raises(ProgramFailed, match="asking the scheduler with scontrol failed"):
         detect()
+
+
+HOSTILE = ("x" * 200_000, "a\0b", "-wide", "a\x1b[31mb")
+
+
+def hostile(directory: Path, name: str, answers: dict[str, str]) -> None:
+    """As `program`, but of any bytes; any other arguments are a failure that tells much."""
+    text = '#!/bin/bash\ncase "$*" in'
+    for number, (words, answer) in enumerate(answers.items()):
+        (directory.parent / f"{name}-{number}").write_bytes(answer.encode())
+        text += f"\n  '{words}') exec /bin/cat {directory.parent}/{name}-{number} ;;"
+    (directory / name).write_text(f"{text}\n*) printf '%0300000d' 0 >&2; exit 1 ;; esac\n")
+    (directory / name).chmod(0o755)
+
+
+def test_names_of_grid_engine_that_are_none_reach_no_command_line(programs: Path) -> None:
+    hostile(programs, "qconf", {
+        "-sql": "\n".join(["q1", *HOSTILE]), "-sq q1": "qname q1\nslots 4\nh_rt INFINITY\n", "-sc": "",
+        "-spl": "\n".join(HOSTILE),
+    })  # fmt: skip
+    nodes = "\n".join(
+        f"{name}  lx-amd64  4  1  4  4  0.1  16G  1G  0  0\n  q1  BIP  0/0/4" for name in ("n1", *HOSTILE)
+    )
+    hostile(programs, "qhost", {"-F -q": f"HOSTNAME ARCH NCPU\n{nodes}\n"})
+    found = detect(Scheduler.GRID_ENGINE)
+    assert [queue.name for queue in found.queues] == ["q1"]
+    assert [host.name for host in found.hosts] == ["n1"]
+
+
+def test_names_of_slurm_that_are_none_reach_no_file(programs: Path) -> None:
+    import getpass
+
+    shown = "\n".join(f"PartitionName={name} Default=NO MaxTime=1:00:00 State=UP" for name in ("q1", *HOSTILE))
+    hostile(programs, "scontrol", {"show partition --oneliner": shown, "show config": f"ClusterName = {HOSTILE[0]}\n"})
+    nodes = "\n".join(f"{name}|idle|4|16000|gpu:{name}:2|q1" for name in ("n1", *HOSTILE))
+    hostile(programs, "sinfo", {"--all --Node --noheader --format=%N|%t|%c|%m|%G|%P": nodes})
+    user = f"user={getpass.getuser()}"
+    accounts = f"--noheader --parsable2 show associations {user} format=account"
+    hostile(programs, "sacctmgr", {accounts: "\n".join([*(f"a{number}" for number in range(999)), *HOSTILE])})
+    found = detect(Scheduler.SLURM)
+    assert [host.name for host in found.hosts] == ["n1"]
+    profile = profile_from(found, Path(f"{profile_name(found)}.toml"), "2026-11-23")
+    text = profile_text(profile, comments(found))
+    assert (len(text) < 3000, "xxxx" in text, "\0" in text) == (True, False, False)
+
+
+def test_a_long_line_of_a_failing_program_is_cut(programs: Path) -> None:
+    hostile(programs, "qconf", {})
+    with pytest.raises(ProgramFailed) as failure:
+        detect(Scheduler.GRID_ENGINE)
+    assert max(map(len, failure.value.last_lines)) < 600

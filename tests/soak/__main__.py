@@ -56,14 +56,22 @@ SOAKS = (
     ),
     Soak(
         "logs",
-        "logs of 1 GiB (short lines, one line, binary) through `ctk check-gpu --log`: no more memory than for 2 MiB",
+        "logs of 1 GiB of 14 kinds through `ctk check-gpu --log`: no more memory than for 2 MiB, less than a minute",
         (sys.executable, "-m", "tests.soak.logs", "--size", "1024"),
     ),
     Soak(
         "loader",
         "torch 2.5.1 and newest, TensorFlow 2.15.1 and 2.16.1, JAX, whole and with libraries deleted: what the real "
-        "loader misses in a container is what the audit calls missing",
+        "loader misses in a container is what the audit calls missing; every recorded torch since 1.13: its "
+        "architectures are those of `_cuda_getArchFlags()`",
         (sys.executable, "-m", "tests.soak.loader"),
+    ),
+    Soak(
+        "choices",
+        "every base with every GPU and 26 drivers: `ctk bases` offers it exactly if the audit of an image with its "
+        "facts is not broken",
+        _pytest("tests/gpu/test_fit.py"),
+        (("CTK_ALL_QUESTIONS", "1"),),
     ),
     Soak(
         "recipes",
@@ -94,6 +102,14 @@ SOAKS = (
         "stays, nothing is left behind, the next build is right",
         _pytest("tests/real/test_build_adversity.py", "-k", "any_moment"),
         (("CTK_FULL_DISKS", "30"),),
+    ),
+    Soak(
+        "power",
+        "66 power cuts on ext4 and XFS: images (layered, flat, `--force`, sandbox), recipes, locks and scripts are "
+        "replaced; the device is copied at the rename, at the end of the command, and 38 times at random moments up "
+        f"to 15 s later, seed {_SEED}: at the rename the old one or the new one is whole, from the end on the new one",
+        _pytest("tests/real/test_power.py"),
+        (("CTK_POWER_CUTS", "4"), ("CTK_POWER_SEED", str(_SEED))),
     ),
     Soak(
         "store",

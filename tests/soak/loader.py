@@ -3,7 +3,8 @@
 `python -m tests.soak.loader` unpacks the wheels of each set (gigabytes, one set at a time) into a sandbox of Debian 12.
 As they are, and once with each of some libraries taken away, a Python in the container loads what an import loads, with
 a stand-in for libcuda, and opens by name what the framework opens, from a library with the search path of the real
-opener. The names that it does not find must be those that the audit calls missing.
+opener. The names that it does not find must be those that the audit calls missing. The architectures of torch that the
+audit reads must be those that `_cuda_getArchFlags()` returns, in every release that `tests.real.torch_wheels` recorded.
 """
 
 from __future__ import annotations
@@ -17,9 +18,11 @@ import sys
 import tempfile
 import time
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tests.real.torch_wheels import recorded
 from toolkit.gpu.gather import gather_image_facts
 from toolkit.inventory.formats.images import open_image
 from toolkit.runtime.engine import find_runtime
@@ -39,12 +42,14 @@ const char *open_from_here(const char *name) { return dlopen(name, RTLD_NOW) ? 0
 _PROBE = r"""
 import ctypes, json, re, subprocess
 work = json.load(open("/ctk-probe/work.json"))
-missing = set()
+missing, flags = set(), None
 def note(text):
     found = re.match(r"(?:.*/)?([^/\s]+): cannot open shared object file", text)
     missing.add(found[1] if found else text)
 try:
     exec(work["first"])
+    if work["first"] == "import torch":
+        flags = torch._C._cuda_getArchFlags()
 except (ImportError, OSError) as error:
     note(str(error))
 except ValueError:  # torch does not find a wheel to preload from: what it opens is tried below
@@ -70,7 +75,7 @@ for path in {line.split()[-1] for line in open("/proc/self/maps") if "/libcudnn.
     if "Cannot load symbol" in said or "Could not load library" in said:
         sought = set(re.findall(r"find library=(libcudnn_\w+\.so\.\d+) ", said))
         missing.update(sought - set(re.findall(r"calling init: \S*/(libcudnn_\w+\.so\.\d+)", said)))
-print(json.dumps(sorted(missing)))
+print(json.dumps([sorted(missing), flags]))
 """
 
 
@@ -98,6 +103,10 @@ SETS = (
     WheelSet("tensorflow-2.15", "tensorflow[and-cuda]==2.15.1", "", (*_CUDA_12, "libcudnn_ops_infer.so.8")),
     WheelSet("tensorflow-2.16.1", "tensorflow[and-cuda]==2.16.1", "", ("libcudart.so.12",)),
     WheelSet("jax", "jax[cuda12]", _PRELOAD, (*_CUDA_12, "libcudnn_graph.so.9", "libcupti.so.12")),
+    *(
+        WheelSet(f"torch-{key.split()[0]}", f"torch=={key.split()[0]}", "import torch", ())
+        for key in recorded()["code"] if key.endswith(" x86_64") and key != "2.5.1 x86_64"
+    ),
 )  # fmt: skip
 
 
@@ -113,8 +122,11 @@ class Sandbox:
         """What the real loader misses and the audit does not, or the other way round; None where they agree."""
         with open_image(self._root) as rootfs:
             (framework,) = (framework for framework in gather_image_facts(rootfs).frameworks if framework.build.gpu)
-        real = self._really_missing(framework)
+        real, flags = self._in_the_container(framework)
         by_audit = {library.want.soname for library in framework.libraries if library.path is None}
+        imported = self._wheels.first == "import torch" and not real
+        if (imported or flags is not None) and flags != " ".join(framework.build.architectures):
+            return f"_cuda_getArchFlags() returns {flags}, the audit {' '.join(framework.build.architectures)}"
         return None if real == by_audit else f"missing for ld.so {sorted(real)}, for the audit {sorted(by_audit)}"
 
     def away(self, name: str) -> Iterator[None]:
@@ -127,7 +139,8 @@ class Sandbox:
         for path in files:
             path.with_name(f"{name}.away").rename(path)
 
-    def _really_missing(self, framework: FrameworkFacts) -> set[str]:
+    def _in_the_container(self, framework: FrameworkFacts) -> tuple[set[str], str | None]:
+        """What the real loader misses, and what torch says of its architectures; None where the import fails."""
         with tempfile.TemporaryDirectory(prefix="ctk-probe-") as name:
             directory = Path(name)
             openers = self._openers(framework, directory)
@@ -142,7 +155,8 @@ class Sandbox:
                 command = self._runtime.exec(self._root, probe, gpu=False, binds=[f"{directory}:/ctk-probe"])
                 done = subprocess.run(command, capture_output=True, text=True, check=False)
                 assert done.returncode == 0, done.stderr[-2000:]
-                return set(json.loads(done.stdout.splitlines()[-1]))
+                missing, flags = json.loads(done.stdout.splitlines()[-1])
+                return set(missing), flags
             finally:
                 for path, _ in openers.values():
                     path.unlink()
@@ -170,13 +184,13 @@ class Sandbox:
 def main() -> int:
     """Run from the command line; the exit status is 1 where the two disagree."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--only", help="run the set of this name")
+    parser.add_argument("--only", default="*", help="run the sets of this name, which may hold `*`")
     chosen = parser.parse_args().only
     failed = compared = 0
     with tempfile.TemporaryDirectory(prefix="ctk-soak-", dir=os.environ.get("CTK_SOAK_DIR")) as name:
         base = _base(Path(name))
         for wheels in SETS:
-            if chosen not in (None, wheels.name):
+            if not fnmatchcase(wheels.name, chosen):
                 continue
             root = Path(name, wheels.name)
             shutil.copytree(base, root, symlinks=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
 from typing import TYPE_CHECKING
@@ -40,6 +41,21 @@ def test_a_file_is_read_once(tmp_path: Path, counted: list[int]) -> None:
     assert {known.of_file(tmp_path / "file") for _ in range(3)} == {of(b"content")}
     assert len(counted) == 1
     assert [path.stat().st_mode & 0o777 for path in (tmp_path / "own" / "digests").iterdir()] == [0o600]
+
+
+def test_a_digest_is_not_remembered_of_content_that_is_not_on_the_disk(
+    tmp_path: Path, counted: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After a power failure the file may have the same size and times, and another content."""
+    (tmp_path / "file").write_bytes(b"content")
+    known = Digests(tmp_path / "digests")
+
+    def fail(_descriptor: int) -> None:
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    monkeypatch.setattr(digests, "write_out", fail)
+    assert {known.of_file(tmp_path / "file") for _ in range(2)} == {of(b"content")}
+    assert len(counted) == 2
 
 
 def test_a_change_with_the_old_size_and_times_is_noticed(tmp_path: Path, counted: list[int]) -> None:

@@ -18,7 +18,7 @@ def captured(script: str, seconds: float = 20) -> tuple[bool, str]:
         assert child.stdout is not None
         capture = Capture(child.stdout)
         try:
-            ended = capture_to_end(child, (capture,), time.monotonic() + seconds)
+            ended = capture_to_end(child, (capture,), (time.monotonic() + seconds).__float__)
             drain((capture,))
         finally:
             with contextlib.suppress(ProcessLookupError):

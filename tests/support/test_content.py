@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from toolkit.support import content
-from toolkit.support.content import content_digest, state_of_copied, walk
+from toolkit.support.content import content_digest, others_can_change_in, private_copy, state_of_copied, walk
 from toolkit.support.errors import CheckFailed, WrongInput
 
 if TYPE_CHECKING:
@@ -195,3 +195,50 @@ def test_what_is_missing_is_named(tmp_path: Path) -> None:
 def test_special_files_are_not_read(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     assert copied(tmp_path / "pipe", tmp_path).startswith("sha256:")
+
+
+# --- copies of what others can change
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Path:
+    root = tmp_path / "tree"
+    (root / "closed").mkdir(parents=True)
+    (root / "program").write_text("#!/bin/sh\n")
+    (root / "program").chmod(0o4755)
+    (root / "closed/file").write_text("text")
+    (root / "link").symlink_to("program")
+    os.mkfifo(root / "pipe")
+    (root / "closed").chmod(0o555)
+    return root
+
+
+@pytest.mark.parametrize("follow", [True, False])
+def test_private_copy_has_the_digest_of_its_source(tree: Path, tmp_path: Path, follow: bool) -> None:
+    private_copy(tree, tmp_path / "copy", tmp_path / "cache", follow=follow)
+    digests = {content_digest(path, tmp_path / "cache", follow=follow) for path in (tree, tmp_path / "copy")}
+    assert len(digests) == 1
+    assert (tmp_path / "copy/link").is_symlink() is not follow
+
+
+def test_private_copy_of_what_changed_without_new_times_is_refused_and_its_digest_forgotten(
+    tree: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(content, "_SETTLED", 0)
+    cache, wrong = tmp_path / "cache", f"sha256:{'0' * 64}"
+    right = content_digest(tree, cache)
+    (note,) = (cache / "digests").iterdir()
+    note.write_text(wrong)
+    assert content_digest(tree, cache) == wrong
+    with pytest.raises(CheckFailed, match="does not have the content that ctk read before") as error:
+        private_copy(tree, tmp_path / "copy", cache)
+    assert error.value.code == "base-changed"
+    assert content_digest(tree, cache) == right
+
+
+@pytest.mark.parametrize(("name", "expected"), [("program", True), ("pipe", False), ("closed", False)])
+def test_only_files_that_all_can_write_to_are_what_others_can_change(tree: Path, name: str, expected: bool) -> None:
+    """A sandbox has a `tmp` with mode 1777, and perhaps devices."""
+    assert not others_can_change_in(tree)
+    (tree / name).chmod(0o1777)
+    assert others_can_change_in(tree) is expected

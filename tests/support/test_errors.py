@@ -1,19 +1,25 @@
-"""Errors: whose mistake an unexpected one of the system is."""
+"""Errors: the exit status and the code of each."""
 
 from __future__ import annotations
 
-import errno
-
 import pytest
 
-from toolkit.support.errors import from_os_error
+from toolkit.support.errors import CheckFailed, CtkError, MissingOnHost, ProgramFailed, WrongInput
 
 
 @pytest.mark.parametrize(
-    ("number", "status"),
-    [(errno.ENOENT, 2), (errno.EACCES, 2), (errno.ENOSPC, 3), (errno.EIO, 3)],
+    ("kind", "status", "code"),
+    [
+        (CheckFailed, 1, "answer-is-no"),
+        (WrongInput, 2, "wrong-input"),
+        (MissingOnHost, 3, "missing-on-host"),
+        (ProgramFailed, 4, "program-failed"),
+    ],
 )
-def test_an_unexpected_system_error_is_the_users_or_the_hosts(number: int, status: int) -> None:
-    error = from_os_error(OSError(number, "reason", "/some/file"))
-    assert (error.exit_status, error.message) == (status, "cannot use /some/file: reason")
-    assert from_os_error(OSError(number, "reason")).exit_status == 3, "no path, nothing to fix"
+def test_each_error_has_its_exit_status_and_a_code_that_can_be_more_exact(
+    kind: type[CtkError], status: int, code: str
+) -> None:
+    error, exact = kind("what"), kind("what", code="disk-full", fix="do")
+    assert (error.exit_status, error.code, error.fix, str(error)) == (status, code, None, "what")
+    assert (exact.exit_status, exact.code, exact.fix) == (status, "disk-full", "do")
+    assert kind.code == code

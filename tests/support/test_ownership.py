@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from toolkit.support.ownership import change_own_mode, is_trusted, user_name
+from toolkit.support import ownership
+from toolkit.support.ownership import change_own_mode, is_trusted, others_can_change, user_name
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -34,3 +35,20 @@ def test_only_this_user_and_root_are_trusted(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(os, "geteuid", lambda: 0)
     assert [is_trusted(uid) for uid in (0, 1001)] == [True, False]
     assert (user_name(0), user_name(3_000_000_000)) == ("root", "user 3000000000")
+
+
+def test_others_can_change_what_is_theirs_or_open_but_not_by_the_private_group(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").touch()
+    found = {}
+    for mode in (0o644, 0o664, 0o646):
+        (tmp_path / "file").chmod(mode)
+        found[mode] = others_can_change((tmp_path / "file").stat())
+    assert found == {0o644: False, 0o664: False, 0o646: True}, "the tests' user has a group of the same name"
+    (tmp_path / "file").chmod(0o664)
+    monkeypatch.setattr(ownership, "_is_private", lambda _gid: False)
+    assert others_can_change((tmp_path / "file").stat())
+    (tmp_path / "file").chmod(0o644)
+    monkeypatch.setattr(ownership, "is_trusted", lambda _uid: False)
+    assert others_can_change((tmp_path / "file").stat())

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from toolkit.support import processes
 from toolkit.support.errors import MissingOnHost, ProgramFailed
+from toolkit.support.parallel import parallel
 from toolkit.support.processes import (
     Completed,
     attach,
@@ -22,6 +23,7 @@ from toolkit.support.processes import (
     contained,
     conversation,
     run,
+    run_contained,
     stream,
     trace_with,
 )
@@ -289,4 +291,23 @@ def test_conversation_that_fails_leaves_nothing(tmp_path: Path) -> None:
 
     with pytest.raises(KeyboardInterrupt):
         interrupted()
+    _gone(int((tmp_path / "child").read_text()))
+
+
+def test_a_program_of_a_thread_ends_with_the_work(tmp_path: Path) -> None:
+    """With its own children, which an interruption of this process alone would leave."""
+    script = "sleep 60 & echo $! > child; wait"
+
+    def work(number: int) -> None:
+        if number:
+            deadline = time.monotonic() + 10
+            while not (tmp_path / "child").exists() and time.monotonic() < deadline:
+                time.sleep(0.01)
+            raise ValueError("no")
+        run_contained(["sh", "-c", script], cwd=tmp_path)
+
+    start = time.monotonic()
+    with pytest.raises(ValueError, match="no"):
+        parallel(work, [0, 1], 2)
+    assert time.monotonic() - start < 10
     _gone(int((tmp_path / "child").read_text()))

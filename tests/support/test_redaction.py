@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from tests.examples import examples
 from toolkit.support.processes import visible_command
-from toolkit.support.redaction import holds_secret, redact, redact_variable
+from toolkit.support.redaction import redact, redact_variable
+from toolkit.support.secret_words import holds_secret
 
 WORD = st.text("abcdefghijklmnopqrstuvwxyz0123456789", min_size=4, max_size=12)
 SECRET = st.text("ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_/.+!@:%?#", min_size=8, max_size=24).map(lambda s: f"S3{s}T")

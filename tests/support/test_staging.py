@@ -175,6 +175,36 @@ def test_the_old_directory_comes_back_where_the_new_one_cannot_come(tmp_path: Pa
     assert names(tmp_path / "sb") == ["mine"]
 
 
+@pytest.mark.parametrize("atomic", [True, False])
+def test_a_kill_while_a_directory_is_replaced_leaves_the_old_one_or_the_new_one(
+    atomic: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """NFS cannot exchange two names. What is in the staging directory then is removed by the next process."""
+    if not atomic:
+        monkeypatch.setattr(staging, "exchange", lambda *_: False)
+    (tmp_path / "sb").mkdir()
+    (tmp_path / "sb/old").touch()
+    rename, after_each = Path.rename, []
+
+    def renaming(path: Path, target: Path) -> Path:
+        done = rename(path, target)
+        if target.name != "lock":
+            kept = (found for found in tmp_path.iterdir() if not found.name.startswith(".ctk-work-"))
+            after_each.append([next(found.iterdir()).name for found in kept])
+        return done
+
+    monkeypatch.setattr(Path, "rename", renaming)
+    with staged(tmp_path) as work:
+        (work / "image").mkdir()
+        (work / "image/new").touch()
+        put_in_place(work / "image", tmp_path / "sb")
+        assert names(work) == ["lock"]
+    assert names(tmp_path) == ["sb"]
+    assert names(tmp_path / "sb") == ["new"]
+    assert len(after_each) == (0 if atomic else 3)
+    assert all({"old", "new"} & set(found) for found in after_each), after_each
+
+
 def test_removing_what_is_not_there_is_done() -> None:
     remove_tree(Path("/no/such/directory"))
 

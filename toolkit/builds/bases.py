@@ -10,10 +10,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from toolkit.builds.files import UvCopy
+from toolkit.builds.private import own_image
 from toolkit.builds.pulling import Maker, about_base, pull_base
 from toolkit.builds.tags import ask_digest, remembered_digest
 from toolkit.definitions.places import reserved_paths
 from toolkit.definitions.steps import steps
+from toolkit.inventory.formats.sif_digests import require_undamaged
 from toolkit.inventory.formats.squashfs_check import read_back
 from toolkit.pins.bases.before_pull import require_architecture
 from toolkit.pins.bases.steady import NOT_HERE, PresentBase, state_of
@@ -53,12 +55,18 @@ def present_base(request: BuildRequest, recipe: Recipe, context: BuildContext, l
 
     It is kept in the store by its digest, and is pulled by it: a tag that moves changes nothing. What debootstrap makes
     is kept by the state of the archive. A preview pulls nothing and asks no registry. Raises ProgramFailed
-    (`base-not-brought`, `image-damaged`) if the base cannot be pulled or made.
+    (`base-not-brought`, `image-damaged`) if the base cannot be pulled or made, and WrongInput (`corrupt-image`) if it
+    is an image that ctk built and that was damaged since.
     """
     state = request.base_state
     if recipe.base.bootstrap == Bootstrap.LOCALIMAGE:
         require_architecture(recipe.base)
-        return PresentBase(recipe.base.path, None, state)
+        if context.preview:
+            return PresentBase(recipe.base.path, None, state)
+        image = own_image(recipe.base.path, context, listener)
+        fix = f"Build or copy {recipe.base.path} again."
+        require_undamaged(image, context.locks.cache, fix, listener.on_progress)
+        return PresentBase(image, None, state)
     maker = Maker(context.area, context.store, context.runtime, request.options, listener)
     if recipe.base.bootstrap == Bootstrap.DEBOOTSTRAP:
         return PresentBase(_bootstrapped(recipe.base, context, maker), None, state)

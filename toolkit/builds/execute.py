@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING, TextIO
 
 from toolkit.builds.form import FLAT, Choice, Form
 from toolkit.builds.layers.make import NotLayered
+from toolkit.builds.leftovers import sweep_temporary
 from toolkit.builds.room import RoomWatch, check_room, disks
 from toolkit.builds.state import BuildState
 from toolkit.builds.steps import Workspace, steps_of
 from toolkit.builds.transcript import Transcript
+from toolkit.inventory.formats.sif_digests import remember_built
 from toolkit.runtime.area import scratch_of
 from toolkit.store.needs import note_image
 from toolkit.support.errors import WrongInput
@@ -57,7 +59,8 @@ def execute(plan: BuildPlan, context: BuildContext, listener: Listener) -> Built
     """
     request = plan.request
     context.area.create()
-    check_room(plan.base_size, request.output, context.area)
+    sweep_temporary()
+    check_room(plan.room, request.output, context.area)
     started = time.monotonic()
     room = RoomWatch(disks(context.area, request.output))
     with contextlib.ExitStack() as open_until_done:
@@ -74,6 +77,7 @@ def execute(plan: BuildPlan, context: BuildContext, listener: Listener) -> Built
                 raise
             state.plan = replace(plan, layers=None, form=Choice(Form.FLAT, error.message))
             listener.note_failed(f"building a flat image: {error.message}")
+            check_room(state.plan.room, request.output, context.area)
             again = Workspace(beside / "flat", workspace.scratch / "flat")
             again.beside.mkdir()
             again.scratch.mkdir()
@@ -84,6 +88,8 @@ def execute(plan: BuildPlan, context: BuildContext, listener: Listener) -> Built
     if request.recipe is not None and not request.sandbox:
         used = [*([state.plan.base.image] if state.plan.base.image is not None else []), *state.used]
         note_image(context.store.own, request.output, request.recipe.name, used)
+    if not request.sandbox:
+        remember_built(request.output, context.locks.cache)
     size = 0 if request.sandbox else request.output.stat().st_size
     seconds = time.monotonic() - started
     return Built(

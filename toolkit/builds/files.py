@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from toolkit.pins.guard.script import UV_MOUNT
 from toolkit.support.certificates import Bundle, certificates
+from toolkit.support.staging import put_in_place
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -104,7 +105,7 @@ class UvCopy:
             return
         temporary = self.copy.with_name(f".{self.copy.name}.{os.getpid()}")
         shutil.copy2(self.program, temporary)
-        temporary.replace(self.copy)
+        put_in_place(temporary, self.copy)  # later its time alone says that it is whole
 
 
 def quoted(path: Path) -> str:

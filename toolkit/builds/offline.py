@@ -16,6 +16,7 @@ from toolkit.definitions.layered import LayerName
 from toolkit.pins.index.downloads import kept_files
 from toolkit.pins.lock.files import fetched_by_build, wanted_files
 from toolkit.recipes.model import Bootstrap
+from toolkit.support.content import others_can_change_in, private_copy
 from toolkit.support.errors import MissingOnHost, WrongInput
 from toolkit.support.processes import command_line
 from toolkit.support.text import count
@@ -147,7 +148,8 @@ def _is_kept(base: Base, context: BuildContext) -> bool:
 @dataclass(frozen=True, slots=True)
 class KeptBase:
     """The image of `base` in the store, for a flat build: the runtime itself would pull it once more, and keep a second
-    copy in its own cache, or run debootstrap again.
+    copy in its own cache, or run debootstrap again. Or the copy of a base that other users can change: of a sandbox it
+    is made here.
 
     `mirror` is the Debian archive of a base that debootstrap made. `link` is a name of the image, next to which the
     runtime is started: no path of this host gets into the image.
@@ -156,29 +158,32 @@ class KeptBase:
     base: Base
     image: Path
     link: Path
+    cache: Path
     mirror: str | None = None
 
     @classmethod
     def of(cls, plan: BuildPlan, context: BuildContext, directory: Path) -> KeptBase | None:
-        """The base of a build, in `directory`; None if it is not here, or is one of this machine.
+        """The base of a build, in `directory`; None if it is not here, or is one of this machine that nobody else can
+        change.
 
         The script of a preview does not depend on what is here, unless it is to run without a network.
         """
         start, image = plan.start, plan.base.image
-        if (
-            (context.preview and not context.offline)
-            or start is None
-            or start.bootstrap not in _REMOTE
-            or image is None
-        ):
+        if (context.preview and not context.offline) or start is None or image is None:
             return None
-        return cls(start, image, directory / "base.sif", context.mirror)
+        is_copied = start.bootstrap == Bootstrap.LOCALIMAGE and not context.preview
+        if start.bootstrap in _REMOTE or (is_copied and (image != start.path or _is_open_sandbox(image))):
+            return cls(start, image, directory / "base.sif", context.locks.cache, context.mirror)
+        return None
 
     def shell(self) -> str:
         return f"ln -s -- {quoted(self.image)} {quoted(self.link)}"
 
     def run(self, _state: object = None) -> None:
-        self.link.symlink_to(self.image)
+        if self.image.is_dir():
+            private_copy(self.image, self.link, self.cache)
+        else:
+            self.link.symlink_to(self.image)
 
     def definition(self, text: str) -> str:
         """The definition `text`, which starts from the registry or the archive, as one that starts from the link."""
@@ -186,8 +191,14 @@ class KeptBase:
         before, found, after = text.partition(f"\n{base_header(self.base, self.mirror)}")
         if not found:  # the runtime would ask a server
             raise ValueError(f"the definition does not start from {reference}")
+        if self.base.is_local:
+            return f"{before}\nBootstrap: localimage\nFrom: {self.link.name}\n{after}"
         if self.base.bootstrap == Bootstrap.DEBOOTSTRAP:
             reference += f" {self.mirror}"
         # The runtime keeps no comment before the header; the label tells what the image was made from.
         after = after.replace("\n%labels\n", f"\n%labels\n    ctk.base {reference}\n", 1)
         return f"{before}\nBootstrap: localimage\nFrom: {self.link.name}\n{after}"
+
+
+def _is_open_sandbox(image: Path) -> bool:
+    return image.is_dir() and others_can_change_in(image)

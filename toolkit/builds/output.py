@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 from toolkit.builds.record import read_record, record_beside
 from toolkit.builds.target import TargetKind
-from toolkit.inventory.formats.kinds import PathKind, kind_of
+from toolkit.inventory.formats.kinds import PathKind, damaged_header, kind_of
+from toolkit.inventory.formats.sif_digests import require_undamaged
 from toolkit.support.errors import WrongInput
 from toolkit.support.files import leads_into_hidden, open_regular, refuse_link
 from toolkit.support.ownership import is_trusted, user_name
@@ -48,6 +49,7 @@ def check_output(request: BuildRequest) -> None:
         return
     record = read_record(final)
     if record is None:
+        _refuse_damaged(final)
         raise WrongInput(f"{final} exists and was not built by ctk", fix="Choose another name with -o, or use --force.")
     if record.target != _expected_target(request):
         raise WrongInput(
@@ -60,6 +62,19 @@ def check_output(request: BuildRequest) -> None:
             fix=f"Build an image from it (ctk build {shlex.quote(f'{final}/')} -o NAME.sif), choose "
             "another name with -o, or use --force.",
         )
+
+
+def _refuse_damaged(final: Path) -> None:
+    """Raise WrongInput (`corrupt-image`) if `final` is an image of whose record nothing is left."""
+    fix = "To replace it, use --force."
+    try:
+        if kind_of(final) is PathKind.DAMAGED:
+            raise damaged_header(final)
+        require_undamaged(final, None, fix)
+    except WrongInput as error:
+        if error.code == "corrupt-image":
+            error.fix = fix
+            raise
 
 
 def _expected_target(request: BuildRequest) -> str:

@@ -7,9 +7,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from toolkit.builds.form import FLAT
-from toolkit.builds.room import UNPACKED
+from toolkit.builds.room import UNKNOWN, UNPACKED, Room
+from toolkit.builds.target import TargetKind
 from toolkit.pins.bases.steady import NOT_HERE, PresentBase
 from toolkit.recipes.model import Bootstrap
+from toolkit.support.errors import WrongInput
 
 if TYPE_CHECKING:
     from toolkit.builds.form import Choice
@@ -53,20 +55,38 @@ class BuildPlan:
     files: str = ""
 
     @property
-    def base_size(self) -> int:
-        """Bytes that the base takes in the build: as it is in a layered image, else unpacked; 0 if not known."""
+    def room(self) -> Room:
+        """What the base takes in the build: as it is in a layered image, else unpacked."""
         if self.layers and self.base.image is not None:
-            return self.base.image.stat().st_size
-        return max(local_size(self.request), unpacked_size(self.base.image))
+            size = self.base.image.stat().st_size
+            return Room(size, size)
+        return room_for(self.base.image, self.request) if self.base.image is not None else local_room(self.request)
 
 
-def local_size(request: BuildRequest) -> int:
-    """As `unpacked_size`, of the local file that is built from; 0 for what a registry or a directory holds."""
+def local_room(request: BuildRequest) -> Room:
+    """As `room_for`, of the sandbox or the local base that is built from; not known for what a registry holds."""
     base = request.base
+    if request.target.kind is TargetKind.SANDBOX:
+        return room_for(Path(request.target.text), request)
     local = base is not None and base.bootstrap in (Bootstrap.LOCALIMAGE, Bootstrap.DOCKER_ARCHIVE)
-    return unpacked_size(Path(base.reference)) if base is not None and local else 0
+    return room_for(Path(base.reference), request) if base is not None and local else UNKNOWN
 
 
-def unpacked_size(image: Path | None) -> int:
-    """Bytes that a build from the file `image` needs; 0 if it is not an image."""
-    return image.stat().st_size * UNPACKED if image is not None and image.is_file() else 0
+def room_for(image: Path, request: BuildRequest) -> Room:
+    """What a build from `image` needs. Of a squashfs, its inodes tell it; of another file, its size gives an estimate.
+
+    The new image is taken to be as large as the one that it is built from; of a sandbox, nobody knows its packed size.
+    """
+    from toolkit.inventory.formats.unpacked import directory_size, unpacked_size
+
+    if image.is_dir():
+        size = directory_size(image)
+        return Room(size, size if request.sandbox else 0)
+    if not image.is_file():
+        return UNKNOWN
+    packed = image.stat().st_size
+    try:
+        unpacked = unpacked_size(image)
+    except WrongInput:  # the runtime reads more formats, and knows what is wrong
+        return Room(packed * UNPACKED, packed)
+    return Room(unpacked + packed, unpacked if request.sandbox else packed)

@@ -18,6 +18,7 @@ from toolkit.pins.bases.own_file import KEYS, table_of
 from toolkit.recipes.model import Bootstrap
 from toolkit.recipes.references import SCHEMES, has_scheme
 from toolkit.support.redaction import redact
+from toolkit.support.secret_words import find_secret
 from toolkit.support.text import escape_hidden_controls
 from toolkit.support.tomlfile import parse_toml
 
@@ -93,9 +94,16 @@ def recorded_recipe(recipe: Recipe, start: Base, lock: Lock | None, bases: Mappi
     text = _changed(recipe.text, changes) if changes else recipe.text
     # Whoever restores the recipe refuses hidden controls, which only a comment can need.
     safe = escape_hidden_controls(redact(text))
+    if _comments_hold_a_secret(safe):
+        return escape_hidden_controls(_without_comments(text))
     if safe == text or _same_values(safe, text):
         return safe
     return escape_hidden_controls(_without_comments(text))
+
+
+def _comments_hold_a_secret(text: str) -> bool:
+    """Whether a comment names a secret (`# export WANDB_API_KEY=…`), whose value `redact` cannot know."""
+    return any(find_secret([line.partition("#")[2]]) for line in text.splitlines() if "#" in line)
 
 
 def _same_values(safe: str, text: str) -> bool:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from toolkit.builds.measuring import bytes_in, measured, packed
 from toolkit.builds.progress import PACKING, step_of
 from toolkit.builds.reading_back import require_readable
-from toolkit.builds.room import UNPACKED, RoomWatch, cause, check_room, disks
+from toolkit.builds.room import UNKNOWN, UNPACKED, Room, RoomWatch, cause, check_room, disks
 from toolkit.pins.bases.before_pull import download_size, lent_login
 from toolkit.pins.bases.registry import Repository, parse_reference
 from toolkit.pins.bases.steady import require_unchanged
@@ -23,6 +23,7 @@ from toolkit.runtime.area import SCRATCH_VARIABLES, area_environment, scratch_va
 from toolkit.runtime.transient import is_busy, is_transient
 from toolkit.store.store import Kind
 from toolkit.support.certificates import trusting
+from toolkit.support.content import others_can_change_in, private_copy
 from toolkit.support.errors import CtkError, MissingOnHost, ProgramFailed
 from toolkit.support.files import locked
 from toolkit.support.processes import stream
@@ -92,11 +93,20 @@ def pull_base(base: Base, key: str, before: BaseState | None, maker: Maker) -> E
             return there
         total = download_size(base)
         if base.bootstrap == Bootstrap.DOCKER:
-            check_room((total or 0) * UNPACKED, None, maker.area)
+            needed = Room(total * UNPACKED, total) if total else UNKNOWN
+            check_room(needed, None, maker.area)
         maker.listener.on_step(f"pulling the base {reference}")
+
+        def argument(directory: Path) -> str:
+            if not base.is_local or not others_can_change_in(base.path):
+                return f"{scheme}{reference}"
+            if not (copy := directory / "source").exists():
+                private_copy(base.path, copy, maker.area.path / "cache")
+            return f"{scheme}{copy}{base.reference.removeprefix(str(base.path))}"
+
         source = Source(
             reference,
-            lambda _: f"{scheme}{reference}",
+            argument,
             about_base(reference, base.digest),
             login=lent_login(base),
             total=total,

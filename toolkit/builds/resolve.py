@@ -15,16 +15,17 @@ from toolkit.builds.inputs import inputs_of
 from toolkit.builds.layers.merge import refuse_layered, require_layers
 from toolkit.builds.outdated import made_from
 from toolkit.builds.permission import check_permission
-from toolkit.builds.plan import BuildPlan, OwnSource, local_size
+from toolkit.builds.plan import BuildPlan, OwnSource, local_room
 from toolkit.builds.provenance import recorded_base, recorded_recipe, tools
 from toolkit.builds.record import Record, Tools, read_record
-from toolkit.builds.room import check_exec, check_room
+from toolkit.builds.room import NOTHING, Room, check_exec, check_room
 from toolkit.builds.target import TargetKind, bases_of_definition
 from toolkit.definitions.definition import define, define_copy
 from toolkit.definitions.labels import has_labels_of_ctk
 from toolkit.definitions.layered import layer_steps
 from toolkit.gpu.targets import check_target, judge_packages, judge_target
 from toolkit.inventory.formats.layers import layer_names
+from toolkit.inventory.formats.sif_digests import require_undamaged
 from toolkit.pins.bases.before_pull import lent_login, require_architecture
 from toolkit.pins.bases.steady import PresentBase, unchanged
 from toolkit.pins.lock.lockfile import dump_locks
@@ -62,8 +63,7 @@ def resolve(
     if not context.preview:
         check_permission(request)
         context.area.create()
-        pulled = request.base is not None and request.base.bootstrap == Bootstrap.DOCKER
-        check_room(None if pulled else local_size(request), request.output, context.area)
+        check_room(_first_room(request), request.output, context.area)
         if request.target.kind is not TargetKind.IMAGE:
             check_exec(context.area)
     if request.recipe is not None:
@@ -82,11 +82,21 @@ def resolve(
     return BuildPlan(request, define_copy(start), record, present, start=start, login=_login(start, context))
 
 
+def _first_room(request: BuildRequest) -> Room:
+    """What a build needs in any case: a layered one does not unpack its base; one of a registry is looked at later."""
+    bootstrap = request.base.bootstrap if request.base is not None else None
+    may_be_layered = request.recipe is not None and request.form is not Form.FLAT and not request.sandbox
+    if bootstrap == Bootstrap.DOCKER or (bootstrap == Bootstrap.LOCALIMAGE and may_be_layered):
+        return NOTHING
+    return local_room(request)
+
+
 def _resolve_image(request: BuildRequest, context: BuildContext) -> BuildPlan:
     """The plan of a layered image's flat form. It remembers what the layered one does."""
     if context.preview:
         raise WrongInput("--dry-run does not apply to an image whose layers are merged", fix="Omit --dry-run.")
     source = Path(request.target.text).absolute()
+    require_undamaged(source, context.locks.cache, f"Build or copy {source} again.")
     require_layers(source)
     record = read_record(source) or Record(request.target.identity, tools=Tools(runtime=context.runtime.version_text))
     return BuildPlan(request, OwnSource(source), replace(record, inputs={}, layers=()), start=request.base)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import errno
 import os
 import threading
 from dataclasses import dataclass
@@ -13,7 +12,8 @@ from typing import TYPE_CHECKING
 from toolkit.runtime.area import scratch_of, scratch_variable
 from toolkit.runtime.known_errors import FULL_DISK, KnownError, explain
 from toolkit.support.errors import MissingOnHost, ProgramFailed
-from toolkit.support.files import format_size, free_space, nearest_existing
+from toolkit.support.files import FULL, format_size, free_space, nearest_existing
+from toolkit.support.paths import LARGER_AREA
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -25,7 +25,6 @@ _UNKNOWN = 1 << 30  # bytes: a small Debian image with its unpacked tree, for a 
 _LEAST = 64 << 20  # bytes: the logs and temporary files of any build
 _FULL = 64 << 20  # bytes: what a disk may still have when a sample finds it just before a write fails
 _SECONDS_BETWEEN_SAMPLES = 0.05
-_FULL_ERRORS = (errno.ENOSPC, errno.EDQUOT)
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,33 +36,43 @@ class Disk:
     fix: str
 
 
+@dataclass(frozen=True, slots=True)
+class Room:
+    """Bytes that a build needs: in its scratch directory, and where the new image is written."""
+
+    build: int
+    image: int
+
+
+NOTHING = Room(0, 0)  # another check will know it
+UNKNOWN = Room(_UNKNOWN - _LEAST, _UNKNOWN - _LEAST)
+
+
 def disks(area: WorkArea, output: Path | None) -> tuple[Disk, ...]:
     """The directories that a build of `output` writes to; None if a base is pulled to the work area."""
     variable = scratch_variable()
     roomier = "to a directory with more free space, for example on scratch."
-    own = f"`ctk cache prune --older 7d` removes what was not used for a week. Or set CTK_HOME {roomier}"
     image = [Disk(output.parent, "the image", "Write the image elsewhere with -o.")] if output else []
     return (
-        Disk(scratch_of(area), "the build", f"Unset {variable}, or set it {roomier}" if variable else own),
+        Disk(scratch_of(area), "the build", f"Unset {variable}, or set it {roomier}" if variable else LARGER_AREA),
         *image,
-        Disk(area.path, "the cache", own),
+        Disk(area.path, "the cache", LARGER_AREA),
         Disk(Path("/tmp"), "temporary files", "Free some space there, or build on another host."),  # noqa: S108
     )
 
 
-def check_room(size: int | None, output: Path | None, area: WorkArea) -> None:
+def check_room(needed: Room, output: Path | None, area: WorkArea) -> None:
     """Raise MissingOnHost if the output's disk or that of the work area has clearly too little room.
 
-    `size` is what the base takes unpacked, in bytes; 0 if it is not known, None if another check will know it.
     `output` is None if a base is pulled to the work area.
     """
     variable, scratch = scratch_variable(), scratch_of(area)
     if variable and not scratch.is_dir():
         message = f"{variable} is set to {scratch}, which does not exist"
         raise MissingOnHost(message, fix=f"Create that directory, or unset {variable}.")
-    need = _UNKNOWN if size == 0 else (size or 0) + _LEAST
-    for disk in disks(area, output)[:2]:
-        free = free_space(disk.path)
+    # Each disk by itself, even if both are on one file system: what does not fit is refused, not what may not fit.
+    for disk, size in zip(disks(area, output), (needed.build, needed.image), strict=False):
+        free, need = free_space(disk.path), size + _LEAST
         if free < need:
             raise MissingOnHost(
                 f"not enough space for {disk.purpose} in {disk.path}: "
@@ -112,7 +121,7 @@ class RoomWatch:
             yield self
         except OSError as error:
             self._take_sample()
-            if error.errno not in _FULL_ERRORS:
+            if error.errno not in FULL:
                 raise
             full = self.reported()
             raise ProgramFailed(f"the build stopped: {full.meaning}", fix=full.fix, code="disk-full") from error

@@ -13,7 +13,7 @@ from toolkit.support.content import state_of_copied
 from toolkit.support.errors import CtkError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
     from pathlib import Path
 
     from toolkit.builds.context import BuildContext, Listener
@@ -31,7 +31,7 @@ class BuildState:
     `findings` are the audit's, and `command-not-in-image` if no job of the recipe could start. `verdict` is None
     before the audit, and `sbom` empty; `import_seconds` is None where there was no import step. `layers` are the names
     of a layered image's, `packer` is the version of mksquashfs that packed the upper ones. `used` are the files of the
-    store that the image was made with, besides its base.
+    store that the image was made with, besides its base; `digests` are those of its partitions that are known.
     """
 
     plan: BuildPlan
@@ -47,6 +47,7 @@ class BuildState:
     layers: tuple[str, ...] = ()
     packer: str | None = None
     used: tuple[Path, ...] = ()
+    digests: Mapping[str, str] = field(default_factory=dict)
     _waiting: list[str] | None = field(default_factory=list)  # lines for a log that has not begun
 
     def begin_log(self, command: str) -> None:

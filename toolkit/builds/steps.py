@@ -21,6 +21,7 @@ from toolkit.builds.offline import KeptBase, require_step
 from toolkit.builds.output import check_output
 from toolkit.builds.permission import check_permission
 from toolkit.builds.plan import OwnSource
+from toolkit.builds.private import PrivateFiles
 from toolkit.builds.progress import STARTING
 from toolkit.builds.reading_back import require_readable
 from toolkit.builds.record import CHANGED, OBJECT_NAME, record_beside, write_beside
@@ -34,6 +35,8 @@ from toolkit.inventory.contents.sbom import OBJECT_NAME as SBOM_NAME
 from toolkit.inventory.contents.sbom import sbom_text
 from toolkit.inventory.formats.kinds import SANDBOX_MARK
 from toolkit.inventory.formats.sif import DataType
+from toolkit.inventory.formats.sif_digests import OBJECT_NAME as DIGESTS_NAME
+from toolkit.inventory.formats.sif_digests import digests_object
 from toolkit.inventory.formats.sif_edit import NewObject, edit_sif
 from toolkit.pins.bases.steady import unchanged
 from toolkit.pins.guard.log import seconds_of_imports
@@ -43,6 +46,7 @@ from toolkit.runtime.options import without_network
 from toolkit.store.keeping import require_used
 from toolkit.store.store import Kind
 from toolkit.support.certificates import trusting
+from toolkit.support.durable import syncing
 from toolkit.support.errors import CheckFailed
 from toolkit.support.findings import Verdict
 from toolkit.support.processes import command_line, stream, visible_command
@@ -99,9 +103,11 @@ def steps_of(plan: BuildPlan, context: BuildContext, workspace: Workspace) -> tu
     assert plan.base.image is not None and not isinstance(plan.source, OwnSource)  # noqa: S101, PT018
     image, text = workspace.beside / "image", plan.source.text
     lent = _lent(plan, context, workspace)
-    places = (image, plan.base.image, text, plan.layers, workspace.scratch)
+    files = PrivateFiles.of(plan, context, workspace.scratch)
+    layers = files.in_layers(plan.layers) if files is not None else plan.layers
+    places = (image, plan.base.image, text, layers, workspace.scratch)
     build = BuildLayers(*places, lent.binds, lent.environment, lent.house)
-    return (*lent.files, build, *_finish(plan, context, workspace, image))
+    return (*([files] if files is not None else []), *lent.files, build, *_finish(plan, context, workspace, image))
 
 
 def flat_steps(plan: BuildPlan, context: BuildContext, workspace: Workspace) -> tuple[ShellStep, ...]:
@@ -116,10 +122,14 @@ def flat_steps(plan: BuildPlan, context: BuildContext, workspace: Workspace) -> 
         source, text = workspace.beside / f"{request.target.name}.def", plan.source.text
         if plan.start is not None and (layered := layered_base(plan.start)) is not None:
             directory, text = workspace.scratch, over_flat_base(text, plan.start)
-            steps.append(MergeLayers(layered, directory / flat_name(layered), directory, request.options))
+            merged = directory / flat_name(layered)
+            steps.append(MergeLayers(plan.base.image or layered, merged, directory, request.options))
         elif (kept := KeptBase.of(plan, context, workspace.scratch)) is not None:
             directory, text = workspace.scratch, kept.definition(text)
             steps.append(kept)
+        if (files := PrivateFiles.of(plan, context, workspace.scratch)) is not None:
+            directory, text = workspace.scratch, files.in_text(text)
+            steps.append(files)
         steps.append(TextFile(source, text))
     if request.target.kind is TargetKind.IMAGE:
         merge = MergeLayers(source, image, workspace.scratch, request.options, is_target=True)
@@ -216,12 +226,13 @@ class ReadBack:
 
     def run(self, state: BuildState) -> None:
         state.listener.on_step("reading the image back")
-        require_readable(
-            self.image,
-            "the image",
-            cores=state.plan.request.options.cores,
-            on_progress=state.listener.on_progress,
-        )
+        with syncing(self.image):
+            require_readable(
+                self.image,
+                "the image",
+                cores=state.plan.request.options.cores,
+                on_progress=state.listener.on_progress,
+            )
 
 
 @dataclass(frozen=True, slots=True)
@@ -249,7 +260,8 @@ class AuditImage:
     def run(self, state: BuildState) -> None:
         state.listener.on_step("auditing the image")
         recipe = state.plan.request.recipe
-        audit = audit_image(self.image, *machines(recipe.target if recipe else Target()))
+        command = recipe.job.command if recipe else ()
+        audit = audit_image(self.image, *machines(recipe.target if recipe else Target()), command=command)
         _require_verdict(state.plan, audit)
         state.verdict, state.findings = audit.verdict, (*audit.findings, *_command_findings(state, self.image))
         state.sbom = sbom_text(audit.facts.inventory, state.plan.record.recipe_name or state.plan.request.target.name)
@@ -257,7 +269,7 @@ class AuditImage:
 
 @dataclass(frozen=True, slots=True)
 class AddRecord:
-    """The record and the bill of materials become objects of the SIF.
+    """The record and the bill of materials become objects of the SIF, and then the digests of all objects.
 
     A script's record has no verdict, and no bill comes with it: `ctk build` builds such an image again.
     """
@@ -273,11 +285,12 @@ class AddRecord:
 
     def run(self, state: BuildState) -> None:
         edit_sif(self.image, drop=_is_own, add=own_objects(state.record, state.sbom))
+        edit_sif(self.image, drop=lambda _found: False, add=[digests_object(self.image, state.digests)])
 
 
 def _is_own(found: Descriptor) -> bool:
     """Whether an earlier build of the image left this object: the layers of an image are merged into a copy of it."""
-    return found.name in (OBJECT_NAME, SBOM_NAME)
+    return found.name in (OBJECT_NAME, SBOM_NAME, DIGESTS_NAME)
 
 
 def own_objects(record: Record, sbom: str) -> tuple[NewObject, ...]:
@@ -304,8 +317,7 @@ class RecordBeside:
 
 @dataclass(frozen=True, slots=True)
 class ImageInPlace:
-    """The image is renamed into place. An image of the same target is replaced (`replaced`); None: whatever is
-    there."""
+    """The image is renamed into place. An image of the same target is replaced (`replaced`); None: any."""
 
     image: Path
     output: Path
@@ -313,7 +325,8 @@ class ImageInPlace:
 
     def shell(self) -> str:
         # -T: nothing is moved into a directory of that name.
-        return f"{self._check(self._has(self.output))}mv -T -f -- {quoted(self.image)} {quoted(self.output)}"
+        move = f"sync -- {quoted(self.image)}\nmv -T -f -- {quoted(self.image)} {quoted(self.output)}"
+        return f"{self._check(self._has(self.output))}{move}\nsync -- {quoted(self.output.parent)}"
 
     def run(self, state: BuildState) -> None:
         # A build takes minutes: the user, or another one, may have put something there.
@@ -343,9 +356,10 @@ class SandboxInPlace(ImageInPlace):
         record = record_beside(self.output)
         unchanged_one = f"{{ {self._has(record)} && ! {_contains(record, CHANGED)}; }}"
         return (
-            f"{self._check(unchanged_one)}trap '' HUP INT TERM\n"
+            f"{self._check(unchanged_one)}sync\ntrap '' HUP INT TERM\n"
             f"if [ -d {output}/{SANDBOX_MARK} ]; then mv -T -- {output} {old}; fi\n"
-            f"mv -T -- {image} {output} || {{ mv -T -- {old} {output}; exit 1; }}"
+            f"mv -T -- {image} {output} || {{ mv -T -- {old} {output}; exit 1; }}\n"
+            f"sync -- {quoted(self.output.parent)}"
         )
 
 

@@ -64,7 +64,7 @@ def _remember(reference: str, digest: str, cache: Path) -> None:
     place = _place(reference, cache)
     with contextlib.suppress(OSError, CtkError):
         make_directory(place.parent)
-        write_atomically(place, json.dumps({"reference": reference, "digest": digest}), mode=0o600)
+        write_atomically(place, json.dumps({"reference": reference, "digest": digest}), mode=0o600, durable=False)
 
 
 def _place(reference: str, cache: Path) -> Path:

@@ -10,10 +10,13 @@ import typer
 from toolkit.cli.clusters import ClusterOption, cluster_machines, profile_of, refuse_both
 from toolkit.cli.documents import images as documents
 from toolkit.cli.output import print_findings, print_json, print_table, say, suggest
+from toolkit.cli.used_image import require_undamaged
 from toolkit.gpu.audit import audit_image
+from toolkit.gpu.choosing import BaseRequest, refuse_contradiction
 from toolkit.gpu.compatibility import listed_gpus
-from toolkit.gpu.targets import check_target, machines
+from toolkit.gpu.targets import check_target, gpus_of, machines
 from toolkit.inventory.formats.rootfs import LAYERED
+from toolkit.recipes.architectures import parse_architecture
 from toolkit.recipes.model import Target
 from toolkit.support.errors import WrongInput
 from toolkit.support.findings import Verdict
@@ -21,6 +24,8 @@ from toolkit.support.text import path_argument
 
 if TYPE_CHECKING:
     from toolkit.gpu.audit import Audit
+    from toolkit.inventory.knowledge.builds import FrameworkBuild
+    from toolkit.recipes.model import Recipe
 
 _STYLES = {Verdict.GPU_READY: "bold green", Verdict.GPU_BROKEN: "bold red"}
 
@@ -34,6 +39,10 @@ def audit(
     gpu: Annotated[
         list[str] | None,
         typer.Option("--gpu", metavar="GPU", help="GPU type to check for: V100, sm_70 or 7.0; repeatable."),
+    ] = None,
+    arch: Annotated[
+        str | None,
+        typer.Option("--arch", metavar="ARCH", help="Processor of the nodes to check for: x86_64 or aarch64."),
     ] = None,
     cluster: ClusterOption = None,
     allow: Annotated[
@@ -60,11 +69,15 @@ def audit(
         ctk audit trial.sif --cluster abci3                   all GPUs of a cluster, by its profile
         ctk audit trial.sif --json --allow cpu-only           in CI
     """
-    refuse_both(cluster, gpu=gpu, driver=driver)
-    target = Target(listed_gpus(gpu or ()), driver)
-    if target == Target() and cluster is None:
-        target = _target_of_recipe(image)
-    found = audit_image(image, *(machines(target) if cluster is None else cluster_machines(profile_of(cluster))))
+    refuse_both(cluster, gpu=gpu, driver=driver, arch=arch)
+    require_undamaged(image)
+    target = Target(listed_gpus(gpu or ()), driver, (parse_architecture(arch),) if arch else ())
+    refuse_contradiction(BaseRequest(gpus=gpus_of(target), architectures=target.architectures))
+    recipe = _recipe_of(image)
+    if recipe is not None and target == Target() and cluster is None:
+        target = _target_of(recipe)
+    wanted = machines(target) if cluster is None else cluster_machines(profile_of(cluster))
+    found = audit_image(image, *wanted, command=recipe.job.command if recipe else ())
     if sbom is not None:
         from toolkit.inventory.contents.sbom import write_sbom
 
@@ -87,22 +100,31 @@ def _say_what_to_scan(image: Path, sbom: Path) -> None:
     )
 
 
-def _target_of_recipe(image: Path) -> Target:
-    """The `[target]` of the recipe that ctk built the image from, if it is here and can be read."""
+def _recipe_of(image: Path) -> Recipe | None:
+    """The recipe that ctk built the image from, if it is here and can be read."""
     from toolkit.builds.record import recipe_of
     from toolkit.recipes.catalogue import Catalogue
 
     try:
-        recipe = recipe_of(image, Catalogue.here())
+        return recipe_of(image, Catalogue.here())
     except WrongInput:
-        return Target()
-    if recipe is None or recipe.target == Target():
-        return Target()
-    check_target(recipe)
-    wanted = [*recipe.target.gpus, *([f"driver {recipe.target.driver}"] if recipe.target.driver else [])]
-    wanted += recipe.target.architectures
-    say(f"Checked for the [target] of {recipe.path}: {', '.join(wanted)}.", stderr=True)
+        return None
+
+
+def _target_of(recipe: Recipe) -> Target:
+    """The `[target]` of a recipe. What it names is printed."""
+    if recipe.target != Target():
+        check_target(recipe)
+        wanted = [*recipe.target.gpus, *([f"driver {recipe.target.driver}"] if recipe.target.driver else [])]
+        wanted += recipe.target.architectures
+        say(f"Checked for the [target] of {recipe.path}: {', '.join(wanted)}.", stderr=True)
     return recipe.target
+
+
+def _build(build: FrameworkBuild) -> str:
+    if build.rocm is not None:
+        return f"ROCm {build.rocm}".strip()
+    return f"CUDA {build.cuda or '?'}" if build.gpu else "CPU"
 
 
 def _show(found: Audit, image: Path, *, packages: bool) -> None:
@@ -121,7 +143,7 @@ def _show(found: Audit, image: Path, *, packages: bool) -> None:
                 (
                     framework.facts.title,
                     framework.facts.version,
-                    f"CUDA {framework.facts.build.cuda or '?'}" if framework.facts.build.gpu else "CPU",
+                    _build(framework.facts.build),
                     framework.facts.interpreter,
                     framework.verdict,
                 )

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from toolkit.gpu.choosing import BaseRequest, Choice
-    from toolkit.recipes.model import Base
+    from toolkit.recipes.model import Base, Target
 
 _Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
 FrameworkOption = Annotated[
@@ -92,29 +92,25 @@ def list_bases(
     for option, version, example in (("--python", python, "3.11"), ("--cuda", cuda, "12.4")):
         if version is not None and not re.fullmatch(r"\d+(\.\d+)*", version):
             raise WrongInput(f"{option} should be a version such as {example}, not {version!r}")
-    gpu, driver = machine_options(cluster, gpu, driver)
-    request = replace(request_from(framework, gpu, driver, arch), python=python, cuda=cuda)
+    request = request_from(framework, machine_options(cluster, gpu, driver), arch)
+    request = replace(request, python=python, cuda=cuda)
     bases = Catalogue.here().bases().values()
     choice = Choice(tuple(bases), {}, {}) if request == BaseRequest() else choose(bases, request)
+    wheels = () if request.framework is None else _wheels(bases)
+    choice = choose_with_wheels(bases, wheels, request) if wheels else choice
     if json:
         print_json("ctk.bases/1", documents.bases(choice))
-    elif choice.fitting:
-        _show_table(choice)
-    wheels = () if choice.fitting or request.framework is None else _wheels(bases)
-    with_wheels = choose_with_wheels(bases, wheels, request) if wheels else choice
-    if why and not json:
-        _show_excluded(with_wheels)
-    if not choice.fitting and not json:
-        refused = nothing_fits(with_wheels, request, () if with_wheels.fitting else wheels)
-        if with_wheels.fitting:
-            words = [*_framework_words(request), *machine_words(request)]
-            refused.fix = f"`{command_line(['ctk', 'new', 'NAME', *words])}` starts from a base with its wheels."
-        raise refused
+        if not choice.fitting:
+            raise typer.Exit(1)
+        return
+    _show_table(choice)
+    if why:
+        _show_excluded(choice)
     if not choice.fitting:
-        raise typer.Exit(1)
-    if not json:
-        best = choice.fitting[0].name if choice.excluded else "pytorch-2.6"
-        suggest(["ctk", "new", "mine", "--base", best, *machine_words(request)])
+        raise nothing_fits(choice, request, wheels)
+    best = choice.fitting[0].name if choice.excluded else "pytorch-2.6"
+    words = _framework_words(request) if best in {base.name for base in wheels} else ["--base", best]
+    suggest(["ctk", "new", "mine", *words, *machine_words(request)])
 
 
 @app.command("show")
@@ -143,22 +139,18 @@ def show_base(
     suggest(["ctk", "new", "mine", "--base", name])
 
 
-def request_from(
-    framework: str | None, gpus: list[str] | None, driver: str | None, arch: list[str] | None
-) -> BaseRequest:
+def request_from(framework: str | None, machines: Target, arch: list[str] | None) -> BaseRequest:
     """What the options ask for. Raises WrongInput for a value that ctk does not know, and for a contradiction."""
-    from toolkit.gpu.choosing import BaseRequest, Gpu, parse_framework, refuse_contradiction
-    from toolkit.gpu.compatibility import listed_gpus, parse_driver, parse_gpu
+    from toolkit.gpu.choosing import BaseRequest, parse_framework, refuse_contradiction
+    from toolkit.gpu.targets import gpus_of
     from toolkit.recipes.architectures import listed_architectures
 
     known, versions = parse_framework(framework) if framework is not None else (None, "")
-    if driver is not None:
-        parse_driver(driver)
     request = BaseRequest(
         framework=known,
         versions=versions,
-        gpus=tuple(Gpu(gpu, parse_gpu(gpu)) for gpu in listed_gpus(gpus or ())),
-        driver=driver,
+        gpus=gpus_of(machines),
+        driver=machines.driver,
         architectures=listed_architectures(arch or ()),
     )
     refuse_contradiction(request)
@@ -166,15 +158,13 @@ def request_from(
 
 
 def choose_with_wheels(bases: Iterable[Base], wheels: Iterable[Base], request: BaseRequest) -> Choice:
-    """The bases for a request, before those with wheels, whose packages can have any version."""
-    from toolkit.gpu.choosing import Choice, choose
+    """The bases for a request, before those with wheels, whose packages can have any version; first what is certain."""
+    from toolkit.gpu.choosing import Choice, choose, place
 
     images, others = choose(bases, request), choose(wheels, _of_wheels(request))
-    return Choice(
-        (*images.fitting, *others.fitting),
-        {**images.excluded, **others.excluded},
-        {**images.unsure, **others.unsure},
-    )
+    unsure = {**images.unsure, **others.unsure}
+    fitting = sorted((*images.fitting, *others.fitting), key=lambda base: place(base, request, unsure))
+    return Choice(tuple(fitting), {**images.excluded, **others.excluded}, unsure)
 
 
 def nothing_fits(choice: Choice, request: BaseRequest, wheels: Iterable[Base] = ()) -> CheckFailed:
@@ -216,27 +206,37 @@ def _wheels(bases: Iterable[Base]) -> tuple[Base, ...]:
 
 
 def _show_table(choice: Choice) -> None:
-    """On a terminal one table for each family; through a pipe one row a line, with the family and the evidence."""
+    """On a terminal one table for each family; through a pipe one row a line, with the family and the evidence.
+
+    What is not certain stands apart, with the reason.
+    """
     columns = ("base", "family", "framework", "Python", "CUDA", "GPUs", "driver", "digest")
+    certain = [base for base in choice.fitting if base.name not in choice.unsure]
     if not sys.stdout.isatty():
-        print_table(columns, (_row(base, choice) for base in choice.fitting))
-        return
-    for family in dict.fromkeys(base.family for base in choice.fitting):
-        rows = [_row(base, choice) for base in choice.fitting if base.family == family]
-        print_table((columns[0], *columns[2:7]), [(row[0], *row[2:7]) for row in rows], title=family or "Other")
+        if certain:
+            print_table(columns, map(_row, certain))
+    else:
+        for family in dict.fromkeys(base.family for base in certain):
+            rows = [_row(base) for base in certain if base.family == family]
+            print_table((columns[0], *columns[2:7]), [(row[0], *row[2:7]) for row in rows], title=family or "Other")
+    if choice.unsure:
+        unsure = [
+            (*_row(base)[:1], *_row(base)[2:5], choice.unsure[base.name].reason)
+            for base in choice.fitting[len(certain) :]
+        ]
+        print_table(("possible base", *columns[2:5], "not known"), unsure, title="Not certain to run")
 
 
-def _row(base: Base, choice: Choice) -> tuple[str, ...]:
+def _row(base: Base) -> tuple[str, ...]:
     from toolkit.gpu.choosing import served_range
 
-    gpus = "broken" if base.broken else "unknown" if base.name in choice.unsure else served_range(base)
     return (
         base.name,
         base.family or "",
         " ".join(filter(None, (base.framework, base.framework_version))),
         base.python or "",
         base.cuda or (f"ROCm {base.rocm}" if base.rocm else ""),
-        gpus,
+        "broken" if base.broken else served_range(base),
         base.driver or "",
         str(base.evidence or ("recorded" if base.digest else "")),
     )
@@ -247,9 +247,6 @@ def _show_excluded(choice: Choice) -> None:
         ("excluded base", "rule", "reason"),
         [(name, found.rule, found.reason) for name, found in choice.excluded.items() if found.rule != "framework"],
     )
-    if choice.unsure:
-        rows = [(name, found.rule, found.reason) for name, found in choice.unsure.items()]
-        print_table(("possible base", "rule", "not recorded"), rows)
 
 
 def _refuse_options(context: typer.Context) -> None:

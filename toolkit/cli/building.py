@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from toolkit.cli.area import open_work_area
@@ -16,16 +17,17 @@ from toolkit.cli.progress import Display
 from toolkit.cli.skip import remember_skipped, with_skipped
 from toolkit.cli.stores import tell_once, tell_unused
 from toolkit.cli.told import not_told
-from toolkit.support.errors import CtkError, WrongInput, from_os_error
+from toolkit.cli.used_image import damage_of
+from toolkit.support.errors import CtkError, WrongInput
+from toolkit.support.findings import Finding, Severity
+from toolkit.support.os_errors import from_os_error
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
+    from collections.abc import Iterator, Sequence
 
     from toolkit.builds.plan import BuildPlan
     from toolkit.builds.request import BuildRequest
     from toolkit.runtime.engine import BuildOptions
-    from toolkit.support.findings import Finding
     from toolkit.support.paths import WorkArea
     from toolkit.support.site import Site
 
@@ -86,7 +88,7 @@ def build_one(target: str, wanted: Wanted, *, several: bool = False) -> Outcome 
     from toolkit.recipes.catalogue import Catalogue
     from toolkit.recipes.evidence import judge_record
     from toolkit.recipes.outside import judge_base
-    from toolkit.recipes.owners import judge_owners
+    from toolkit.recipes.owners import judge_image, judge_owners
     from toolkit.runtime.engine import find_runtime
     from toolkit.support.mirror import debian_mirror
 
@@ -99,6 +101,7 @@ def build_one(target: str, wanted: Wanted, *, several: bool = False) -> Outcome 
     request, not_allowed = asked(), None
     outside: tuple[Finding, ...] = ()
     owners = judge_owners(catalogue, request.recipe.name) if request.recipe is not None else ()
+    owners = (*owners, *(finding for image in _images(request) for finding in judge_image(image, "the build")))
     print_findings(owners, stderr=True)
     if request.recipe is not None:
         print_findings(judge_record(request.recipe.base, allow_broken=wanted.allow_broken_base), stderr=True)
@@ -132,7 +135,12 @@ def build_one(target: str, wanted: Wanted, *, several: bool = False) -> Outcome 
         return None
     if request.link is not None:
         say(f"{request.link} is a symlink: the image is written to {request.output}.", stderr=True)
-    if (record := unchanged_record(request, context)) is not None:
+    if (record := unchanged_record(request, context)) is not None and (reason := damage_of(request.output)):
+        message = f"{request.output} is damaged: {reason}. Building it again"
+        damaged = Finding("corrupt-image", Severity.WARNING, message)
+        print_findings([damaged], stderr=True)
+        record, told = None, (*told, damaged)
+    if record is not None:
         outcome = report_unchanged(request, record, told, json=json)
     else:
         require_fetched(request, context)
@@ -157,6 +165,17 @@ def build_one(target: str, wanted: Wanted, *, several: bool = False) -> Outcome 
     if not several and not json:
         suggest_next(request, outcome)
     return outcome
+
+
+def _images(request: BuildRequest) -> Iterator[Path]:
+    """The images of this machine that an image is made from."""
+    from toolkit.builds.target import TargetKind
+
+    base = request.recipe.base if request.recipe is not None else request.base
+    if base is not None and base.is_local:
+        yield base.path
+    elif request.target.kind in (TargetKind.SANDBOX, TargetKind.IMAGE):
+        yield Path(request.target.text)
 
 
 def _check(targets: Sequence[str], wanted: Wanted) -> None:

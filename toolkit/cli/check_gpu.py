@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from toolkit.cli.next_step import next_job
-from toolkit.cli.output import live_steps, print_json, print_text, suggest
+from toolkit.cli.output import live_steps, print_findings, print_json, print_text, suggest
 from toolkit.gpu.check import AUTO, NONE, TIMEOUT, check_name
 from toolkit.gpu.nodes import is_on_several_nodes
 from toolkit.gpu.verdicts import GpuVerdict
@@ -24,7 +24,12 @@ def check_gpu(
         str, typer.Option(metavar="NAME", help="Framework to check; auto: those of the image; none: the driver only.")
     ] = AUTO,
     timeout: Annotated[
-        float, typer.Option(metavar="SECONDS", min=1, help="Time limit of each check in the container.")
+        float,
+        typer.Option(
+            metavar="SECONDS",
+            min=1,
+            help="Time limit of each step in the container; 5 times as long for its start.",
+        ),
     ] = TIMEOUT,
     log: Annotated[
         Path | None, typer.Option("--log", metavar="FILE", help="Read the log of a job instead (-: standard input).")
@@ -63,8 +68,9 @@ def check_gpu(
         check_log(log, image, json=json)
     if image is None:
         raise WrongInput("name an image, or a log with --log", fix="ctk check-gpu IMAGE, or ctk check-gpu --log FILE")
-    from toolkit.inventory.formats.kinds import existing_image
+    from toolkit.cli.used_image import used_image
 
+    print_findings(used_image(image, "the check"), stderr=True)
     if print_gate:
         from toolkit.gpu.framework_check import gate_script
         from toolkit.inventory.formats.layers import layers_of
@@ -72,7 +78,7 @@ def check_gpu(
         from toolkit.jobs.model import GateCheck
         from toolkit.support.namespace import root_needs_userns
 
-        path = str(existing_image(image).absolute())  # the job may start in another directory
+        path = str(image.absolute())  # the job may start in another directory
         _refuse_unused(context, "--print-gate", "json", "timeout")
         check_name(framework)
         asked = framework not in (AUTO, NONE)
@@ -83,14 +89,13 @@ def check_gpu(
     from toolkit.runtime.engine import find_runtime
     from toolkit.support.site import load_site
 
-    here = existing_image(image)
     check_name(framework)
     if not isfinite(timeout):
         raise WrongInput("--timeout takes a number of seconds")
     with live_steps(f"Checking the GPU inside {image}") as on_step:
         runtime = find_runtime(load_site())
         found = check_gpu(
-            runtime, image, framework=framework, timeout=timeout, on_step=on_step, meanwhile=lambda: _judge(here)
+            runtime, image, framework=framework, timeout=timeout, on_step=on_step, meanwhile=lambda: _judge(image)
         )
     if json:
         from toolkit.cli.documents import check_gpu as documents

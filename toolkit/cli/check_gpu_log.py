@@ -26,8 +26,9 @@ if TYPE_CHECKING:
     from toolkit.gpu.logs.judge import Judgement
 
 _ANSWERS = {
-    GpuVerdict.USED: ("{log}: the program used the GPU.", "bold green"),
-    GpuVerdict.CPU_FALLBACK: ("{log}: the program did not use the GPU.", "bold red"),
+    GpuVerdict.USED: ("{log}: the program used the GPU{so}.", "bold green"),
+    GpuVerdict.CPU_FALLBACK: ("{log}: the program did not use the GPU{so}.", "bold red"),
+    GpuVerdict.START_FAILED: ("{log}: the program failed before it computed on the GPU.", "bold red"),
     GpuVerdict.NOT_VISIBLE: ("{log}: the program was not started: its job had no usable GPU.", "bold red"),
     GpuVerdict.NOT_KNOWN: ("{log} does not say whether the program used the GPU.", "bold yellow"),
 }
@@ -81,4 +82,4 @@ def _print(name: str, result: Judgement) -> None:
         say(f"{line}: {text}", style="dim")
     print_findings(result.findings)
     words, style = _ANSWERS[result.verdict]
-    say(words.format(log=name), style=style)
+    say(words.format(log=name, so=": the program says so" if result.only_said else ""), style=style)

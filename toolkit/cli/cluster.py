@@ -163,14 +163,14 @@ def check(name: _Name, scheduler: _Scheduler = None, json: _Json = False) -> Non
 
         ctk cluster check mine
 
-    Exit status 1: the profile and the scheduler differ.
+    Exit status 1: the profile and the scheduler differ, or a GPU type has a driver that does not know it.
     """
-    from toolkit.cli.clusters import missing_facts, profile_of
+    from toolkit.cli.clusters import impossible_machines, missing_facts, profile_of
     from toolkit.scheduler.differences import differences
     from toolkit.scheduler.programs import host_scheduler
 
     profile = profile_of(name)
-    findings = [*missing_facts(profile)] if profile.gpu_types else []
+    findings = [*impossible_machines(profile), *(missing_facts(profile) if profile.gpu_types else ())]
     here, compared = scheduler or host_scheduler(), False
     if here is not profile.scheduler:
         found = f"has {here}" if here else "has no scheduler"
@@ -258,6 +258,7 @@ def _detected(path: Path | None, name: str | None = None, scheduler: Scheduler |
     from toolkit.scheduler.detection import comments, profile_from, profile_name
     from toolkit.scheduler.profile_file import load_profile
     from toolkit.scheduler.profile_text import profile_text
+    from toolkit.support.files import write_atomically
 
     found = ask(scheduler)
     named = path or Path(f"{name or profile_name(found)}.toml")
@@ -265,7 +266,7 @@ def _detected(path: Path | None, name: str | None = None, scheduler: Scheduler |
     text = profile_text(profile, comments(found))
     with tempfile.TemporaryDirectory() as directory:
         written = Path(directory, "detected.toml")
-        written.write_text(text, encoding="utf-8")
+        write_atomically(written, text, durable=False)
         try:
             load_profile(written)
         except WrongInput as error:

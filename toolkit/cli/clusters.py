@@ -36,13 +36,38 @@ def profile_of(named: str) -> Profile:
 
 
 def cluster_target(profile: Profile) -> Target:
-    """The machines of a cluster as a recipe's `[target]` names them. Of several drivers, the oldest counts."""
+    """The machines of a cluster as a recipe's `[target]` names them: each GPU type with its own driver.
+
+    Where no GPU type is known, the oldest driver counts, as it does for a type whose driver the profile does not say.
+    """
     from toolkit.gpu.compatibility import parse_driver
     from toolkit.recipes.model import Target
 
-    gpus = tuple(dict.fromkeys(name for gpu in profile.gpu_types if (name := _known_name(gpu)) is not None))
+    known = dict.fromkeys((name, gpu.driver) for gpu in profile.gpu_types if (name := _known_name(gpu)) is not None)
     drivers = sorted({gpu.driver for gpu in profile.gpu_types if gpu.driver}, key=parse_driver)
-    return Target(gpus, drivers[0] if drivers else None, origin=f"cluster {profile.name}")
+    return Target(
+        tuple(name for name, _ in known),
+        drivers[0] if drivers else None,
+        origin=f"cluster {profile.name}",
+        drivers=tuple(driver for _, driver in known),
+    )
+
+
+def impossible_machines(profile: Profile) -> tuple[Finding, ...]:
+    """A warning for each GPU type whose driver in the profile does not know it."""
+    from toolkit.gpu.compatibility import find_gpu
+    from toolkit.gpu.fit import impossible_driver
+    from toolkit.support.findings import Finding, Severity
+
+    found = []
+    for gpu in profile.gpu_types:
+        name = _known_name(gpu)
+        reason = impossible_driver(find_gpu(name).capability, gpu.driver) if name else None
+        if reason is not None:
+            message = f"the profile of cluster {profile.name}: {gpu.type} ({name}): {reason}"
+            fix = f"Correct `model`, `capability` or `driver` of the GPU type in {profile.path}."
+            found.append(Finding("driver-without-gpu", Severity.WARNING, message, fix))
+    return tuple(found)
 
 
 def cluster_machines(profile: Profile, gpu_types: Iterable[GpuType] | None = None) -> tuple[TargetMachine, ...]:
@@ -77,10 +102,10 @@ def missing_facts(profile: Profile) -> tuple[Finding, ...]:
 
 
 def say_missing_facts(profile: Profile) -> None:
-    """Print, on standard error, what the profile does not say of its GPUs."""
+    """Print, on standard error, what the profile does not say of its GPUs, and what cannot be true of them."""
     from toolkit.cli.output import print_findings
 
-    print_findings(missing_facts(profile), stderr=True)
+    print_findings((*impossible_machines(profile), *missing_facts(profile)), stderr=True)
 
 
 def named_target(cluster: str | None) -> Target | None:
@@ -102,13 +127,13 @@ def for_machine(recipe: Recipe, target: Target | None) -> Recipe:
     return replace(recipe, target=replace(target, architectures=recipe.target.architectures))
 
 
-def machine_options(
-    cluster: str | None, gpus: list[str] | None, driver: str | None
-) -> tuple[list[str] | None, str | None]:
-    """The values of `--gpu` and `--driver`: as given, or those of the cluster. Raises WrongInput for both."""
+def machine_options(cluster: str | None, gpus: list[str] | None, driver: str | None) -> Target:
+    """The machines that `--gpu` and `--driver` name, or those of the cluster. Raises WrongInput for both."""
+    from toolkit.gpu.compatibility import listed_gpus
+    from toolkit.recipes.model import Target
+
     refuse_both(cluster, gpu=gpus, driver=driver)
-    target = named_target(cluster)
-    return (gpus, driver) if target is None else (list(target.gpus) or None, target.driver)
+    return named_target(cluster) or Target(listed_gpus(gpus or ()), driver)
 
 
 def _known_name(gpu: GpuType) -> str | None:
@@ -116,13 +141,13 @@ def _known_name(gpu: GpuType) -> str | None:
 
     None if the profile does not say what it is.
     """
-    from toolkit.gpu.compatibility import parse_gpu
+    from toolkit.gpu.compatibility import find_gpu
     from toolkit.support.errors import WrongInput
 
     for name in (gpu.model, gpu.capability, gpu.type):
         try:
-            if name and (gpu.capability is None or ".".join(map(str, parse_gpu(name))) == gpu.capability):
-                parse_gpu(name)
+            found = find_gpu(name) if name else None
+            if found and gpu.capability in (None, ".".join(map(str, found.capability or ()))):
                 return name
         except WrongInput:
             continue

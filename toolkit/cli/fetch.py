@@ -17,8 +17,9 @@ from toolkit.cli.locks import AllowBrokenBase, lock_policy, say_lock_change
 from toolkit.cli.output import print_findings, print_json, say, show_error, suggest
 from toolkit.cli.progress import Display
 from toolkit.cli.stores import tell_once, tell_unused
-from toolkit.support.errors import CtkError, WrongInput, from_os_error
+from toolkit.support.errors import CtkError, WrongInput
 from toolkit.support.findings import Finding, Severity
+from toolkit.support.os_errors import from_os_error
 from toolkit.support.processes import command_line
 
 if TYPE_CHECKING:

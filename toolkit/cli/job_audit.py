@@ -35,7 +35,7 @@ def audit_for_job(
     from toolkit.gpu.targets import machines
 
     try:
-        found = audit_image(directory / job.image, *machines(target))
+        found = audit_image(directory / job.image, *machines(target), command=job.command)
     except WrongInput:  # an image that the runtime can start and ctk cannot read, or a [target] that is none
         return findings
     if not job.uses_gpu:
@@ -53,8 +53,14 @@ def audit_for_job(
 
 
 def refuse_gpu(job: Job, found: Audit) -> Finding | None:
-    """A warning if the image cannot use the GPUs of `job`, with the audit's reason and fix."""
+    """A warning if the image cannot use the GPUs of `job`, with the audit's reason and fix.
+
+    A command that starts no Python, such as a shell script, may start one that the image does not run by default.
+    """
     if found.verdict not in (Verdict.CPU_ONLY, Verdict.GPU_BROKEN):
+        return None
+    others = {framework.verdict for framework in found.frameworks if not framework.facts.by_default}
+    if found.facts.program is None and Verdict.GPU_READY in others:
         return None
     cause = found.findings[0]
     message = f"{job.image} is {found.verdict}: {cause.message} [{cause.code}]"

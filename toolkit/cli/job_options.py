@@ -114,6 +114,14 @@ EnvFile = Annotated[
         rich_help_panel="Container",
     ),
 ]
+NotSecret = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="NAME",
+        help="Accept a value that ctk refuses as a secret, by the name in its message; repeatable.",
+        rich_help_panel="Container",
+    ),
+]
 Shell = Annotated[
     str | None,
     typer.Option(metavar="LINE", help="Command line for the image's shell, instead of COMMAND.", rich_help_panel="Job"),

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from toolkit.cli.cluster_jobs import on_cluster, profile_for, show_estimate, target_on
 from toolkit.cli.documents import clusters as documents
 from toolkit.cli.output import print_findings, print_json, print_text, say, suggest
+from toolkit.cli.used_image import used_image
 from toolkit.jobs.model import GateKind
 from toolkit.scheduler.programs import Scheduler
 from toolkit.support.errors import WrongInput
@@ -65,6 +66,7 @@ class JobOptions:
     estimate: bool = False
     request: str | None = None
     group: str | None = None
+    not_secret: list[str] | None = None
 
     def job_request(self) -> JobRequest:
         """The job that they describe, unchecked."""
@@ -85,6 +87,7 @@ class JobOptions:
             node_tmp=self.node_tmp,
             request=self.request,
             group=self.group,
+            not_secret=tuple(self.not_secret or ()),
         )
 
 
@@ -163,7 +166,6 @@ def _job(
     """
     from toolkit.builds.provenance import provenance_lines
     from toolkit.builds.record import recipe_of
-    from toolkit.inventory.formats.kinds import existing_image
     from toolkit.inventory.formats.layers import layers_of
     from toolkit.jobs.advice import advise_on_image, advise_on_owners
     from toolkit.jobs.defaults import choose_image, complete
@@ -183,8 +185,8 @@ def _job(
     catalogue = Catalogue.here()
     wanted = options.recipe or (name if name in catalogue.paths() else None)
     recipe = catalogue.recipe(wanted) if wanted else None
-    chosen = existing_image(choose_image(options.image, name, recipe, directory))
-    doubts = advise_on_image(chosen, recipe, given=options.image is not None)
+    chosen = choose_image(options.image, name, recipe, directory)
+    doubts = (*used_image(chosen, "the job"), *advise_on_image(chosen, recipe, given=options.image is not None))
     recipe = recipe or recipe_of(chosen, catalogue)
     if recipe is not None:
         from toolkit.builds.outdated import outdated

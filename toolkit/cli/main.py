@@ -15,7 +15,7 @@ from typer.core import TyperCommand, TyperGroup
 
 from toolkit import __version__
 from toolkit.cli.help import ENVIRONMENT, Grouped, help_text, write_commands, write_environment
-from toolkit.support.errors import CtkError, WrongInput, from_os_error
+from toolkit.support.errors import CtkError, WrongInput
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -206,8 +206,9 @@ def main() -> None:
         _discard_output()
         status = 128 + signal.SIGPIPE  # as a shell says it of other programs
     except OSError as error:  # a full disk behind `ctk list > file`
+        problem = _system_error(error)  # names the file, while standard output is still open
         _discard_output()
-        status = _complain(from_os_error(error), json=False)
+        status = _complain(problem, json=False)
     except KeyboardInterrupt:  # while ctk itself was being loaded
         status = 130
     sys.exit(status)
@@ -228,8 +229,14 @@ def _run(arguments: list[str]) -> int:
     except BrokenPipeError:
         raise
     except OSError as error:
-        problem = from_os_error(error)
+        problem = _system_error(error)
     return _complain(problem, json="--json" in arguments and "--json" in _own_options(arguments))
+
+
+def _system_error(error: OSError) -> CtkError:
+    from toolkit.support.os_errors import from_os_error
+
+    return from_os_error(error)
 
 
 def _complain(problem: CtkError, *, json: bool) -> int:

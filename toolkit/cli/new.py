@@ -133,8 +133,7 @@ def new(
     refuse_link(path)
     if path.exists() and not force:
         raise WrongInput(f"{path} already exists", fix="Choose another name, or add --force.")
-    gpu, driver = machine_options(cluster, gpu, driver)
-    request = request_from(framework, gpu, driver, arch)
+    request = request_from(framework, machine_options(cluster, gpu, driver), arch)
     with_wheels = wheel_bases(bases, knowledge())
     choice = choose_with_wheels(bases.values(), with_wheels.values(), request)
     if not choice.fitting and base is None:
@@ -168,7 +167,7 @@ def new(
         post=project.post if project else "",
         skip=proposal.wheels.skip if proposal.wheels else (),
         prefer=proposal.prefer,
-        target=Target(tuple(wanted.name for wanted in request.gpus), driver, architectures),
+        target=Target(tuple(wanted.name for wanted in request.gpus), _driver(request), architectures),
     )
     findings = (*_why(bases[chosen], request, proposal.wheels), *proposal.findings)
     catalogue.own.mkdir(exist_ok=True)
@@ -181,6 +180,13 @@ def new(
     print_findings(findings)
     say(f"Written to {path}: base {chosen}, packages {', '.join(proposal.packages) or '(none)'}.")
     suggest(f"ctk {'build' if not architectures or host_architecture() in architectures else 'lock'} {name}")
+
+
+def _driver(request: BaseRequest) -> str | None:
+    """The driver for `[target]`; None if it is the oldest of a cluster and does not know all its GPUs."""
+    from toolkit.gpu.fit import impossible_driver
+
+    return None if any(impossible_driver(gpu.capability, request.driver) for gpu in request.gpus) else request.driver
 
 
 def _why(base: Base, request: BaseRequest, wheels: WheelBase | None) -> tuple[Finding, ...]:

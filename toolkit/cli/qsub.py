@@ -29,6 +29,7 @@ def qsub(
     bind: options.Bind = None,
     env: options.Env = None,
     env_file: options.EnvFile = None,
+    not_secret: options.NotSecret = None,
     shell: options.Shell = None,
     directive: options.Directive = None,
     output: options.Output = None,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -9,6 +10,7 @@ import typer
 
 from toolkit.cli.not_started import status_of
 from toolkit.cli.output import print_findings, print_text
+from toolkit.cli.used_image import used_image
 from toolkit.support.errors import WrongInput
 
 
@@ -39,7 +41,6 @@ def run(
     """
     from toolkit.builds.record import recipe_of
     from toolkit.gpu.host import host_gpu
-    from toolkit.inventory.formats.kinds import existing_image
     from toolkit.inventory.formats.layers import layers_of
     from toolkit.pins.bases.local import require_runnable
     from toolkit.recipes.catalogue import Catalogue
@@ -47,12 +48,12 @@ def run(
     from toolkit.runtime.commands import check_command, chosen_command
     from toolkit.runtime.engine import find_runtime
     from toolkit.runtime.layer_check import checked
-    from toolkit.runtime.options import container_environment
+    from toolkit.runtime.options import container_environment, output_environment
     from toolkit.support.processes import attach, command_line
     from toolkit.support.site import load_site
     from toolkit.support.text import path_argument
 
-    existing_image(image)
+    doubts = used_image(image, "the container")
     words = chosen_command(tuple(command or ()), shell)
     if not words:
         example = command_line(["ctk", "run", path_argument(image), "python", "train.py"])
@@ -65,6 +66,8 @@ def run(
     inside = checked(words, str(image), layers_of(image).names)
     argv = runtime.exec(image, inside, gpu=host_gpu().present, binds=binds)
     environment = container_environment()
+    if not sys.stdout.isatty():
+        environment |= output_environment()
     if dry_run:
         print_text(command_line(argv, environment))
         return
@@ -73,7 +76,7 @@ def run(
         from toolkit.builds.outdated import outdated
 
         print_findings(filter(None, [outdated(image, recipe, catalogue.own)]), stderr=True)
-    print_findings(hidden_links(Path.cwd(), binds), stderr=True)
+    print_findings((*doubts, *hidden_links(Path.cwd(), binds)), stderr=True)
     status = attach(argv, env=environment)
     by_shell = inside != list(words)
     found = status_of(status, runtime, image, words, binds=binds, environment=environment, by_shell=by_shell)

@@ -26,6 +26,7 @@ def sbatch(
     bind: options.Bind = None,
     env: options.Env = None,
     env_file: options.EnvFile = None,
+    not_secret: options.NotSecret = None,
     shell: options.Shell = None,
     directive: options.Directive = None,
     output: options.Output = None,
@@ -56,9 +57,9 @@ def sbatch(
     expanded by a shell on the node; use --shell 'LINE' for variables of the job, pipes and the like. Give --env the
     name of a secret without its value, or put it into a file for --env-file: others can read the script.
 
-    A job that asks for GPUs checks them on each node before the program starts, and ends if they cannot be used: within
-    seconds; if the driver hangs, after 60 seconds; with --gate framework, after at most 300 seconds more. An image that
-    cannot use a GPU is refused for such a job.
+    A job that asks for GPUs checks them on each node before the program starts, and ends if they cannot be used or are
+    fewer than requested: within seconds; if a call of the driver hangs, after 60 seconds; with --gate framework, after
+    300 seconds if one of its steps hangs. An image that cannot use a GPU is refused for such a job.
 
     With a cluster profile, a request that the cluster does not allow is refused, and the nearest one that it allows is
     named. --estimate prints what the job costs at most; on Slurm it asks `sbatch --test-only`, too.

@@ -11,7 +11,8 @@ import typer
 
 from toolkit.cli.area import open_work_area
 from toolkit.cli.not_started import status_of
-from toolkit.cli.output import say, suggest
+from toolkit.cli.output import print_findings, say, suggest
+from toolkit.cli.used_image import used_image
 
 
 def shell(
@@ -37,7 +38,6 @@ def shell(
     from toolkit.builds.lending import lent_to_shell
     from toolkit.builds.record import mark_changed
     from toolkit.gpu.host import host_gpu
-    from toolkit.inventory.formats.kinds import existing_image
     from toolkit.inventory.formats.layers import layers_of
     from toolkit.pins.bases.local import require_runnable
     from toolkit.pins.guard.script import PIP_SETTINGS
@@ -50,7 +50,8 @@ def shell(
     from toolkit.support.site import load_site
     from toolkit.support.text import path_argument
 
-    require_runnable(existing_image(image))
+    print_findings(used_image(image, "the shell"), stderr=True)
+    require_runnable(image)
     site = load_site()
     runtime = find_runtime(site)
     sandbox = image.is_dir()

@@ -51,7 +51,7 @@ def define(recipe: Recipe, *, lock: Lock | None = None, mirror: str | None = Non
         header=_header(locked_base(recipe, lock) if lock else recipe.base, mirror),
         what=f"recipe {recipe.name}",
         labels={"ctk.recipe": recipe.name},
-        files=[_file_line(copied, f"{where}: a path in [[files]]") for step in chosen for copied in step.inputs],
+        files=[file_line(copied, f"{where}: a path in [[files]]") for step in chosen for copied in step.inputs],
         post=_post(chosen, recipe, lock),
         environment=[
             (name, variable_word(name, value, f"{where}: environment.{name}")) for name, value in recipe.environment
@@ -126,5 +126,6 @@ def _header(base: Base, mirror: str | None) -> list[tuple[str, str]]:
     ]
 
 
-def _file_line(copied: Input, what: str) -> str:
+def file_line(copied: Input, what: str) -> str:
+    """What copies an input, for a section `%files`; `what` names it in an error."""
     return " ".join(file_path(path, what) for path in (str(copied.source), copied.path))

@@ -18,12 +18,14 @@ from toolkit.gpu.host import HostGpu, host_gpu
 from toolkit.runtime.area import scratch_of, scratch_variable
 from toolkit.runtime.engine import find_runtime
 from toolkit.scheduler.environment import clean_environment
+from toolkit.scheduler.values import is_name
 from toolkit.support.errors import CtkError
 from toolkit.support.namespace import lacks_capabilities, owner_problem
 from toolkit.support.overlay import MOUNTERS
 from toolkit.support.paths import home, work_area
 from toolkit.support.processes import run
 from toolkit.support.programs import find_program
+from toolkit.support.text import shorten
 from toolkit.support.trust import Trust, examine, open_above
 
 if TYPE_CHECKING:
@@ -153,8 +155,8 @@ def _slurm() -> tuple[str | None, str | None]:
     except CtkError as error:
         return None, error.message
     if not done.ok:
-        return None, (done.stderr.strip().splitlines() or ["sinfo failed"])[0]
-    return ", ".join(done.stdout.split()), None
+        return None, shorten((done.stderr.strip().splitlines() or ["sinfo failed"])[0])
+    return shorten(", ".join(filter(is_name, done.stdout.split()))), None
 
 
 def _quota() -> str | None:

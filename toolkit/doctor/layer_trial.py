@@ -161,7 +161,7 @@ def keep_trial(area: Path, runtime: Runtime, trial: LayerTrial) -> None:
     file = kept_file(area)
     with contextlib.suppress(OSError):  # what is written into it says what is wrong
         file.parent.mkdir(mode=0o700, exist_ok=True)
-    write_atomically(file, json.dumps(document, indent=2) + "\n")
+    write_atomically(file, json.dumps(document, indent=2) + "\n", durable=False)
 
 
 def _conditions(runtime: Runtime) -> list[str]:

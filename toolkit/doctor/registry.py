@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 
 from toolkit.pins.bases.check import finding_of
 from toolkit.pins.bases.credentials import auth_files, find_login
-from toolkit.pins.bases.manifests import WrongContent
 from toolkit.pins.bases.registry import api_address, authorization, unreachable
 from toolkit.pins.bases.transport import challenge_of, fetch
 from toolkit.support.certificates import describe_trust
 from toolkit.support.errors import ProgramFailed, WrongInput
 from toolkit.support.findings import Finding, Severity
+from toolkit.support.http_client import WrongContent
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -45,13 +45,14 @@ class Audit:
     findings: tuple[Finding, ...]
 
 
-def audit_image(path: Path, *targets: TargetMachine) -> Audit:
+def audit_image(path: Path, *targets: TargetMachine, command: Sequence[str] = ()) -> Audit:
     """Open and read the image at `path`, and judge it for one machine or several. Raises WrongInput if unreadable.
 
-    For several, a verdict is the worst one, and what is found for each of them is said once.
+    For several, a verdict is the worst one, and what is found for each of them is said once. `command` is what a job
+    runs in the image.
     """
     with open_image(path) as rootfs:
-        facts = gather_image_facts(rootfs)
+        facts = gather_image_facts(rootfs, command)
     return judge_for(facts, *targets)
 
 
@@ -106,16 +107,18 @@ def _gpu_variant_beside(judged: FrameworkFacts) -> bool:
 
 
 def _overall(frameworks: tuple[FrameworkAudit, ...], facts: ImageFacts) -> Verdict:
-    """The worst verdict of the GPU builds; else whether there is any framework.
+    """The worst verdict of the GPU builds of the Python that the image runs by default; else whether it has any.
 
-    If the default Python has a GPU build, frameworks of other Pythons do not change the verdict. Where it
-    depends on a branch which Python that is, none of those that it may be makes the verdict worse than the others do.
+    Frameworks of other Pythons count only if that Python has none. Where it depends on a branch which Python that is,
+    none of those that it may be makes the verdict worse than the others do. If nothing tells it (`conda activate`), a
+    Python without GPU build does not decide.
     """
-    promising = [framework for framework in frameworks if framework.verdict is not Verdict.CPU_ONLY]
     possible = _possible_defaults(facts)
-    own = [[framework for framework in promising if framework.facts.interpreter == path] for path in possible]
+    own = [[framework for framework in frameworks if framework.facts.interpreter == path] for path in possible]
     verdicts = [_worst(group) for group in own if group] or [_worst(frameworks)]
-    return min(verdicts, key=_BEST_FIRST.index)
+    verdict, doubt = min(verdicts, key=_BEST_FIRST.index), facts.inventory.doubt("PATH")
+    unknown = facts.program is None and doubt is not None and doubt.open
+    return _worst(frameworks) if unknown and verdict is Verdict.CPU_ONLY else verdict
 
 
 def _worst(audits: Iterable[FrameworkAudit | Audit]) -> Verdict:
@@ -125,7 +128,9 @@ def _worst(audits: Iterable[FrameworkAudit | Audit]) -> Verdict:
 
 
 def _possible_defaults(facts: ImageFacts) -> list[str]:
-    """The possible interpreters for `python`: several only if a branch decides the order of PATH."""
+    """The possible interpreters for `python`: several only if running the image decides the order of PATH."""
+    if facts.program is not None:
+        return [facts.program]
     doubt = facts.inventory.doubt("PATH")
     in_path = facts.inventory.variable("PATH").split(":") if doubt and not doubt.open else ()
     return [

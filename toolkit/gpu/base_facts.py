@@ -6,8 +6,6 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from packaging.version import InvalidVersion, Version
-
 from toolkit.recipes.bases import is_valid
 from toolkit.recipes.model import ARCHITECTURES
 
@@ -39,8 +37,8 @@ def describe_base(base: Base, image: ImageFacts) -> Base:
         "python_path": path,
         "os": _system(inventory.os),
         "glibc": inventory.glibc,
-        "cuda": _short(_version(image, "cudart"), 2),
-        "cudnn": _version(image, "cudnn"),
+        "cuda": _short(image.library_version("cudart"), 2),
+        "cudnn": image.library_version("cudnn"),
     }
     if inventory.architecture in ARCHITECTURES and not base.architectures:
         facts["architectures"] = (inventory.architecture,)
@@ -50,6 +48,7 @@ def describe_base(base: Base, image: ImageFacts) -> Base:
         facts["cuda"] = _short(framework.build.cuda, 2) or facts["cuda"]
         facts["cudnn"] = facts["cudnn"] or framework.build.cudnn
         facts["code"] = _code(framework.build.architectures)
+        facts["rocm"] = framework.build.rocm
         facts["installer"] = "conda" if framework.distribution.installer == "conda" else "pip"
     return replace(base, **{key: value for key, value in facts.items() if value and _fits(key, value)})
 
@@ -63,20 +62,6 @@ def _framework(image: ImageFacts) -> FrameworkFacts | None:
     """The framework of the Python that users get, else that of another one."""
     found = image.frameworks
     return next((framework for framework in found if framework.by_default), next(iter(found), None))
-
-
-def _version(image: ImageFacts, library: str) -> str | None:
-    """The most precise version of a CUDA library that the loader finds."""
-    versions = [found.version for found in image.libraries if found.name == library and _is_version(found.version)]
-    return max(versions, key=lambda version: (version.count("."), Version(version)), default=None)
-
-
-def _is_version(text: str) -> bool:
-    try:
-        Version(text)
-    except InvalidVersion:
-        return False
-    return True
 
 
 def _short(version: str | None, parts: int) -> str | None:

@@ -51,7 +51,7 @@ def check_gpu(
     on_step: Callable[[str], None] = lambda _: None,
     meanwhile: Callable[[], None] = lambda: None,
 ) -> Checked:
-    """Check one image on this host; `timeout` seconds for each start of a container.
+    """Check one image on this host; `timeout` seconds for each step in a container.
 
     `meanwhile` is called while the container starts: if it raises, the container is ended.
 

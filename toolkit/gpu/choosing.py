@@ -9,17 +9,17 @@ from typing import TYPE_CHECKING
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
-from toolkit.gpu.compatibility import compatibility, gpu_name, parse_driver
-from toolkit.gpu.machine_code import has_binary, has_code
+from toolkit.gpu.compatibility import Gpu, compatibility, gpu_name
+from toolkit.gpu.fit import Build, impossible_driver, misfits, needs_newer_compiler, too_old
 from toolkit.inventory.knowledge.frameworks import knowledge, satisfies
+from toolkit.recipes.model import ARCHITECTURES
 from toolkit.recipes.preference import by_preference, version_of
 from toolkit.support.errors import WrongInput
 from toolkit.support.text import did_you_mean
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Container, Iterable, Iterator
 
-    from toolkit.gpu.compatibility import Capability
     from toolkit.inventory.knowledge.frameworks import Framework
     from toolkit.recipes.model import Base
 
@@ -27,22 +27,12 @@ _VOLTA = (7, 0)
 
 
 @dataclass(frozen=True, slots=True)
-class Gpu:
-    """A GPU type: its name for users, and its compute capability."""
-
-    name: str
-    capability: Capability
-
-    def __str__(self) -> str:
-        return f"{self.name} (compute capability {'.'.join(map(str, self.capability))})"
-
-
-@dataclass(frozen=True, slots=True)
 class BaseRequest:
     """What a base has to serve; None and () if it does not matter.
 
     It must serve all of `gpus`, and all of `architectures`. `framework` has a PEP 440 specifier, "" for any version.
-    `python` and `cuda` are versions or their beginnings ("3.11", "12"), `driver` is the NVIDIA driver of the machine.
+    `python` and `cuda` are versions or their beginnings ("3.11", "12"), `driver` is the NVIDIA driver of the machines,
+    unless a GPU names its own.
     """
 
     framework: Framework | None = None
@@ -81,19 +71,25 @@ def choose(bases: Iterable[Base], request: BaseRequest) -> Choice:
 
     See `by_preference`. If no machine is named, a base that runs on more GPU generations comes before a newer one.
     """
-    fitting, possible, excluded, unsure = [], [], {}, {}
+    offered, excluded, unsure = [], {}, {}
     for base in bases:
         found = list(exclusions(base, request))
         certain = [reason for reason in found if reason.certain]
         if certain:
             excluded[base.name] = certain[0]
-        elif found:
-            possible.append(base)
+            continue
+        offered.append(base)
+        if found:
             unsure[base.name] = found[0]
-        else:
-            fitting.append(base)
     served = _serves if not request.gpus and request.driver is None else None
-    return Choice((*by_preference(fitting, served), *by_preference(possible, served)), excluded, unsure)
+    ordered = sorted(by_preference(offered, served), key=lambda base: place(base, request, unsure))
+    return Choice(tuple(ordered), excluded, unsure)
+
+
+def place(base: Base, request: BaseRequest, unsure: Container[str]) -> tuple[bool, bool]:
+    """What comes before any preference: whether it certainly runs, and whether it is for the vendor of the GPUs."""
+    amd = any(gpu.amd is not None for gpu in request.gpus)
+    return base.name in unsure, (base.rocm is not None) is not amd
 
 
 def exclusions(base: Base, request: BaseRequest) -> Iterator[Exclusion]:
@@ -119,30 +115,31 @@ def _framework(base: Base, request: BaseRequest) -> Iterator[Exclusion]:
 
 
 def implied_architectures(request: BaseRequest) -> tuple[str, ...]:
-    """The architectures that are asked for, or those of the GPUs: some exist only beside an Arm processor.
+    """The architectures that are asked for, or those of the GPUs: some exist only beside one kind of processor.
 
-    Others are beside x86_64 processors, if no architecture is named. () if any will do.
+    If such a GPU is named, others are taken for those of x86_64 nodes. () if any will do.
     """
-    with_arm = [is_with_arm(gpu.name) for gpu in request.gpus]
-    if request.architectures or not any(with_arm):
+    own = [processor_of(gpu) for gpu in request.gpus]
+    if request.architectures or not any(own):
         return request.architectures
-    return ("aarch64",) if all(with_arm) else ("x86_64", "aarch64")
+    return tuple(name for name in ARCHITECTURES if name in {processor or "x86_64" for processor in own})
 
 
-def is_with_arm(gpu: str) -> bool:
-    """Whether a GPU exists only beside an Arm processor."""
-    return gpu_name(gpu) in compatibility().with_arm
+def processor_of(gpu: Gpu) -> str | None:
+    """The architecture of the only processors beside which a GPU exists; None if there are several."""
+    return compatibility().processors.get(gpu_name(gpu.name) or "")
 
 
 def refuse_contradiction(request: BaseRequest) -> None:
     """Raise WrongInput (`wrong-architecture`) for a GPU that exists only beside another processor than those named."""
     named = request.architectures
-    gpus = [gpu.name for gpu in request.gpus if is_with_arm(gpu.name)]
-    if named and gpus and "aarch64" not in named:
+    gpus = {gpu.name: own for gpu in request.gpus if named and (own := processor_of(gpu)) and own not in named}
+    for own in dict.fromkeys(gpus.values()):
+        names = ", ".join(name for name, processor in gpus.items() if processor == own)
+        kind = "Arm processor (aarch64)" if own == "aarch64" else "x86-64 processor"
         raise WrongInput(
-            f"{', '.join(gpus)} exists only beside an Arm processor (aarch64), and the architecture is "
-            f"{', '.join(named)}",
-            fix="Name aarch64 as architecture, too, or leave out the GPU.",
+            f"{names} exists only beside an {kind}, and the architecture is {', '.join(named)}",
+            fix=f"Name {own} as architecture, too, or leave out the GPU.",
             code="wrong-architecture",
         )
 
@@ -166,59 +163,57 @@ def _cuda(base: Base, request: BaseRequest) -> Iterator[Exclusion]:
 
 
 def _driver(base: Base, request: BaseRequest) -> Iterator[Exclusion]:
-    """The floor of the base's CUDA; below the toolkit's own driver PTX cannot be compiled (compatibility.toml)."""
-    if request.driver is None or not _uses_gpu(base):
-        return
-    for gpu in request.gpus:
-        first = compatibility().floor(compatibility().first_cuda.get(gpu.capability, ""))
-        if first and parse_driver(request.driver) < parse_driver(first.full or first.minimum):
-            yield Exclusion("driver", f"{gpu} needs NVIDIA driver {first.full or first.minimum} or newer")
+    """A driver that the GPU cannot have, or that is too old for the base's CUDA or for its PTX (compatibility.toml)."""
+    machines = _machines(request)
+    for gpu, driver in machines:
+        reason = impossible_driver(gpu.capability, driver) if gpu else None
+        if reason is not None:
+            yield Exclusion("driver", f"{gpu}: {reason}")
     floor = compatibility().floor(base.cuda) if base.cuda else None
     minimum = base.driver or (floor.minimum if floor else None)
-    if minimum is None:
-        yield Exclusion("driver", "the driver that it needs is not recorded", certain=False)
-    elif parse_driver(request.driver) < parse_driver(minimum):
-        yield Exclusion("driver", f"CUDA {base.cuda} needs NVIDIA driver {minimum} or newer")
-    elif floor and floor.full and parse_driver(request.driver) < parse_driver(floor.full):
-        for gpu in request.gpus:
-            known = base.code and has_code(base.code, gpu.capability, base.cuda)
-            if known and not has_binary(base.code, gpu.capability, base.cuda):
-                yield Exclusion("ptx", f"it has only PTX for {gpu}, which driver {floor.full} or newer compiles")
+    for gpu, driver in machines if _uses_gpu(base) else ():
+        if driver is None:
+            continue
+        if minimum is None:
+            yield Exclusion("driver", "the driver that it needs is not recorded", certain=False)
+        elif too_old(minimum, driver):
+            yield Exclusion("driver", f"CUDA {base.cuda} needs NVIDIA driver {minimum} or newer")
+        elif gpu and gpu.capability and needs_newer_compiler(_build(base), floor, gpu.capability, driver):
+            full = floor.full if floor else ""
+            yield Exclusion("ptx", f"it has only PTX for {gpu}, which driver {full} or newer compiles")
+
+
+def _machines(request: BaseRequest) -> list[tuple[Gpu | None, str | None]]:
+    """Each GPU with its driver; the driver alone if no GPU is named."""
+    return [(gpu, gpu.driver or request.driver) for gpu in request.gpus] or [(None, request.driver)]
 
 
 def _gpu(base: Base, request: BaseRequest) -> Iterator[Exclusion]:
-    """A base without framework and CUDA serves any GPU: both come from packages."""
-    if base.rocm and (request.gpus or request.driver):
+    """A base without framework, CUDA and ROCm serves any GPU: they come from packages."""
+    if base.rocm and request.driver and not request.gpus:
         yield Exclusion("gpu", "it is for AMD GPUs")
-    elif _uses_gpu(base):
+    elif base.rocm or _uses_gpu(base):
         for gpu in request.gpus:
             yield from _one_gpu(base, gpu)
 
 
 def _one_gpu(base: Base, gpu: Gpu) -> Iterator[Exclusion]:
-    versions = (("CUDA", base.cuda), ("cuDNN", base.cudnn))
+    found = list(misfits(_build(base), gpu))
+    certain = [misfit for misfit in found if misfit.certain]
+    yield from (Exclusion(misfit.rule, misfit.reason) for misfit in certain)
+    if certain or gpu.capability is None:
+        return
     for drop in compatibility().dropped:
-        if gpu.capability >= drop.least:
-            continue
-        if any(what == drop.what and version and satisfies(version, drop.versions) for what, version in versions):
-            yield Exclusion("dropped", f"{drop.reason}: no {gpu}")
-        elif drop.what == "cuDNN" and _may_be(base, drop.versions):
+        if drop.what == "cuDNN" and gpu.capability < drop.least and _may_be(base, drop.versions):
             yield Exclusion("cudnn-unknown", f"its exact cuDNN is not recorded; {drop.reason}", certain=False)
-    if gpu.capability in compatibility().integrated.capabilities:
-        yield Exclusion("jetson", f"{gpu} is a Jetson, which needs NVIDIA's L4T images")
-    elif base.code and not has_code(base.code, gpu.capability, base.cuda):
-        yield Exclusion("no-code", f"it has no code for {gpu}: {' '.join(base.code)}")
-    elif base.cuda and _is_before(base.cuda, compatibility().first_cuda.get(gpu.capability, "0")):
-        # Its framework may have PTX, which the driver compiles; the libraries beside it have nothing for this GPU.
-        yield Exclusion("older-than-gpu", f"CUDA {base.cuda} is older than {gpu}", certain=not base.code)
-    elif not base.code and base.framework:
+    yield from (Exclusion(misfit.rule, misfit.reason, certain=False) for misfit in found)
+    if not (found or base.code) and base.framework and ".".join(map(str, gpu.capability)) not in base.runs_on:
         yield Exclusion("code-unknown", "the GPUs that its framework serves are not recorded", certain=False)
 
 
-def _is_before(cuda: str, first: str) -> bool:
-    """Whether a CUDA release is older than another; "11" may be any 11."""
-    known = version_of(cuda).release
-    return known < version_of(first).release[: len(known)]
+def _build(base: Base) -> Build:
+    framework = knowledge().framework_of(canonicalize_name(base.framework)) if base.framework else None
+    return Build(framework, base.framework_version, base.cuda, base.cudnn, base.code, base.rocm)
 
 
 def _may_be(base: Base, versions: str) -> bool:

@@ -47,6 +47,45 @@ class Dropped:
 
 
 @dataclass(frozen=True, slots=True)
+class Limits:
+    """The drivers that know a generation of GPUs: the `first` one, and the `last` branch, None if not known."""
+
+    name: str
+    capabilities: frozenset[Capability]
+    first: str | None
+    last: int | None
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class AmdTarget:
+    """GPUs of AMD by `names`, the `target` that compilers name, and the `first` ROCm that supports it, if known."""
+
+    target: str
+    names: tuple[str, ...]
+    first: str | None
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class Gpu:
+    """A GPU type: its name for users, and NVIDIA's compute capability, else the target of AMD's compilers.
+
+    `driver` is that of its nodes, where they differ from those of other GPUs.
+    """
+
+    name: str
+    capability: Capability | None = None
+    amd: str | None = None
+    driver: str | None = None
+
+    def __str__(self) -> str:
+        if self.capability is None:
+            return f"{self.name} ({self.amd})"
+        return f"{self.name} (compute capability {'.'.join(map(str, self.capability))})"
+
+
+@dataclass(frozen=True, slots=True)
 class Integrated:
     """Jetson's GPUs, which run the binary code of other GPUs only where the CUDA release is in `unified`."""
 
@@ -59,8 +98,8 @@ class Integrated:
 class Compatibility:
     """All of `compatibility.toml`. `forward` is, by GPU name, whether forward compatibility supports it.
 
-    `around` are words beside the name of a GPU, `products` is the GPU of a machine, `with_arm` are GPUs that exist only
-    beside an Arm processor, `first_cuda` is the first CUDA release that has a GPU's architecture.
+    `around` are words beside the name of a GPU, `products` is the GPU of a machine, `processors` is the architecture of
+    the only processors beside which a GPU exists, `first_cuda` is the first CUDA release that has a GPU's architecture.
     """
 
     drivers: tuple[DriverFloor, ...]
@@ -71,14 +110,20 @@ class Compatibility:
     generations: tuple[tuple[str, Capability], ...]
     integrated: Integrated
     forward: dict[str, bool]
-    with_arm: frozenset[str]
+    processors: dict[str, str]
     first_cuda: dict[Capability, str]
+    limits: tuple[Limits, ...]
+    amd: tuple[AmdTarget, ...]
 
     def floor(self, cuda: str) -> DriverFloor | None:
         """The driver that a CUDA version ("12.4", "12.5.1", "11") needs; None if no row names it."""
         parts = cuda.split(".")
         by_release = {row.cuda: row for row in self.drivers}
         return by_release.get(".".join(parts[:2])) or by_release.get(parts[0])
+
+    def amd_target(self, name: str) -> AmdTarget | None:
+        """The target of AMD's compilers for a GPU that AMD calls `name`; None if it is none of AMD's."""
+        return next((row for row in self.amd if name in row.names), None)
 
 
 @cache
@@ -104,29 +149,57 @@ def compatibility() -> Compatibility:
             **dict.fromkeys(content["forward"]["supported"], True),
             **dict.fromkeys(content["forward"]["unsupported"], False),
         },
-        with_arm=frozenset(content["arm"]["gpus"]),
+        processors={
+            **dict.fromkeys(content["arm"]["gpus"], "aarch64"),
+            **dict.fromkeys(content["x86"]["gpus"], "x86_64"),
+        },
         first_cuda={_pair(capability): cuda for capability, cuda in content["first"]["cuda"].items()},
+        limits=tuple(
+            Limits(
+                row["name"],
+                frozenset(map(_pair, row["capabilities"])),
+                row.get("first"),
+                row.get("last"),
+                row["source"],
+            )
+            for row in content["limits"]
+        ),
+        amd=tuple(
+            AmdTarget(row["target"], tuple(row["names"]), row.get("first"), row["source"]) for row in content["amd"]
+        ),
     )
 
 
-def parse_gpu(text: str) -> Capability:
-    """The compute capability of "V100", "Tesla V100-SXM2-32GB", "sm_70" or "7.0".
+def find_gpu(text: str, driver: str | None = None) -> Gpu:
+    """The GPU that "V100", "Tesla V100-SXM2-32GB", "sm_70", "7.0", "MI300X" or "gfx942" means.
 
     Raises WrongInput for another, and for a text that has more than the name and what vendors write around it.
     """
-    exact = re.fullmatch(r"(?:sm_?|compute_)(\d{1,2})(\d)[a-z]?|(\d{1,2})\.(\d)", text.strip().lower())
+    word = text.strip().lower()
+    exact = re.fullmatch(r"(?:sm_?|compute_)(\d{1,2})(\d)[a-z]?|(\d{1,2})\.(\d)", word)
     if exact:
         major, minor, *_ = [group for group in exact.groups() if group is not None]
-        return int(major), int(minor)
+        return Gpu(text, (int(major), int(minor)), driver=driver)
+    if any(word == row.target for row in compatibility().amd):
+        return Gpu(text, amd=word)
     if "," in text:
         raise WrongInput(f"{text!r} names several GPUs", fix=f"Name each by itself: {text.split(',')[0].strip()}")
     name = gpu_name(text)
-    if name is not None and _TEXT.fullmatch(text) and all(map(_is_known, _around(name, text))):
-        return compatibility().gpus[name]
+    if name is not None and _TEXT.fullmatch(text) and all(_is_known(word, name) for word in _around(name, text)):
+        row = compatibility().amd_target(name)
+        return Gpu(text, amd=row.target) if row else Gpu(text, compatibility().gpus[name], driver=driver)
     raise WrongInput(
         f"ctk does not know the GPU {text!r}.{_near(text)}",
         fix="Name its compute capability instead, as nvidia-smi --query-gpu=compute_cap shows it: --gpu 7.0",
     )
+
+
+def parse_gpu(text: str) -> Capability:
+    """The compute capability of a GPU of NVIDIA, as `find_gpu` reads it. Raises WrongInput for any other."""
+    gpu = find_gpu(text)
+    if gpu.capability is None:
+        raise WrongInput(f"{text!r} is a GPU of AMD, which has no compute capability", fix="Name a GPU of NVIDIA.")
+    return gpu.capability
 
 
 def listed_gpus(options: Iterable[str]) -> tuple[str, ...]:
@@ -146,8 +219,10 @@ def _around(name: str, text: str) -> list[str]:
     return words[: taken.start] + words[taken.stop :]
 
 
-def _is_known(word: str) -> bool:
-    return word in compatibility().around or _SIZE.fullmatch(word) is not None
+def _is_known(word: str, name: str) -> bool:
+    """Whether a word may stand beside the name of a GPU; rocm-smi writes `MI250X / MI250`."""
+    row = compatibility().amd_target(name)
+    return word in compatibility().around or _SIZE.fullmatch(word) is not None or bool(row and word in row.names)
 
 
 def _found(text: str) -> list[tuple[str, range]]:
@@ -157,9 +232,14 @@ def _found(text: str) -> list[tuple[str, range]]:
         (name, range(start, end))
         for start in range(len(words))
         for end in range(start + 1, min(start + _MAX_WORDS, len(words)) + 1)
-        for name in compatibility().gpus
+        for name in _names()
         if (joined := "".join(words[start:end])).startswith(name) and _MODEL.fullmatch(joined, len(name))
     ]
+
+
+@cache
+def _names() -> tuple[str, ...]:
+    return (*compatibility().gpus, *(name for row in compatibility().amd for name in row.names))
 
 
 def _words(text: str) -> list[str]:
@@ -169,7 +249,7 @@ def _words(text: str) -> list[str]:
 def _near(text: str) -> str:
     """' Near matches: A4000, A40.' with its leading space, or nothing."""
     word = "".join(_words(text))
-    known = compatibility().gpus
+    known = _names()
     sold = [gpu for product, gpu in compatibility().products.items() if product in word]
     named = [name for name, _ in _found(text)]
     containing = [name for name in known if len(word) > 1 and word in name]

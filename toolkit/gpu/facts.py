@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import platform
+import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from packaging.version import Version
+
+from toolkit.gpu.compatibility import Gpu
 from toolkit.inventory.knowledge.frameworks import matches
 
 if TYPE_CHECKING:
+    from toolkit.gpu.others import OtherSoftware
     from toolkit.inventory.contents.model import Distribution, Inventory
     from toolkit.inventory.knowledge.builds import FrameworkBuild, Want
     from toolkit.inventory.knowledge.frameworks import Framework
@@ -119,7 +124,9 @@ class ImageFacts:
     `drivers` are the libcuda that the image itself brings: (path, how the loader comes to it: "LD_PRELOAD",
     "LD_LIBRARY_PATH", "ld.so.cache"), `driver_versions` their versions by path, where the file's name has one.
     `disputed` are paths that a layer hides by marks which not every mount honours. `closed_path` are directories of
-    PATH in root's home, which is closed to others.
+    PATH in root's home, which is closed to others. `program` is the Python that the image or its job runs, where a
+    runscript or a command names it. `others` are programs for GPUs that are no framework; `for_root` are directories of
+    root's own packages, which no user sees, with names of frameworks in them.
     """
 
     inventory: Inventory
@@ -131,14 +138,25 @@ class ImageFacts:
     driver_versions: dict[str, str] = field(default_factory=dict)
     closed_path: tuple[str, ...] = ()
     network: Network = field(default_factory=Network)
+    program: str | None = None
+    others: tuple[OtherSoftware, ...] = ()
+    for_root: tuple[tuple[str, tuple[str, ...]], ...] = ()
+
+    def library_version(self, name: str) -> str | None:
+        """The most precise version of a CUDA library (`cudart`, `cudnn`) that the image has."""
+        versions = [library.version for library in self.libraries if library.name == name]
+        numbered = [version for version in versions if re.fullmatch(r"\d+(\.\d+)*", version)]
+        return max(numbered, key=lambda version: (version.count("."), Version(version)), default=None)
 
 
 @dataclass(frozen=True, slots=True)
 class TargetMachine:
     """The machine to judge against; None if not given.
 
-    `driver` is a version ("535.104.05"), `gpu` a name for users and `capability` its compute capability (7, 0).
-    `architecture` is as uname says it and `glibc` the host's: those of the machine that audits, unless told otherwise.
+    `driver` is a version ("535.104.05"), `gpu` a name for users and `capability` its compute capability (7, 0), or
+    `amd` the target of AMD's compilers. `architecture` is as uname says it and `glibc` the host's: those of the machine
+    that audits, unless told otherwise. `named`: the user names the machine, so that an image of another architecture is
+    wrong.
     """
 
     driver: str | None = None
@@ -146,6 +164,15 @@ class TargetMachine:
     capability: tuple[int, int] | None = None
     architecture: str | None = None
     glibc: str | None = None
+    amd: str | None = None
+    named: bool = False
+
+    def its_gpu(self) -> Gpu | None:
+        """The GPU to judge for; None if none is named."""
+        if self.capability is None and self.amd is None:
+            return None
+        number = ".".join(map(str, self.capability or ()))
+        return Gpu(self.gpu or (f"compute capability {number}" if number else str(self.amd)), self.capability, self.amd)
 
 
 @dataclass(frozen=True, slots=True)

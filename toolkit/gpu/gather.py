@@ -8,20 +8,25 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
+from packaging.utils import canonicalize_name
+
 from toolkit.gpu.facts import FrameworkFacts, GpuLibrary, ImageFacts
 from toolkit.gpu.loader import Loader, read_loader
 from toolkit.gpu.loading import Places, loaded_libraries
 from toolkit.gpu.network import read_network
+from toolkit.gpu.others import read_others
 from toolkit.inventory.contents.imports import module_directory
 from toolkit.inventory.contents.interpreters import is_open_to_all
 from toolkit.inventory.contents.model import Distribution
 from toolkit.inventory.contents.read import read_inventory
 from toolkit.inventory.contents.record import hash_of, read_record, read_tags, shared_libraries
+from toolkit.inventory.contents.started import runscript, started_python
+from toolkit.inventory.formats.tree import Unreadable
 from toolkit.inventory.knowledge.builds import Installed
 from toolkit.inventory.knowledge.frameworks import knowledge, matches
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from toolkit.inventory.contents.model import Interpreter, Inventory
     from toolkit.inventory.formats.rootfs import Rootfs
@@ -31,6 +36,7 @@ _LIBRARY = re.compile(
     r"^lib(cudart|cublas|cudnn|cufft|curand|cusolver|cusparse|nccl|nvinfer|nvrtc|cupti|cutensor)\.so\.(\d[\d.]*)$"
 )
 _MAX_HASHED = 32
+_MAX_IN_HOME = 100
 # Each library's wheel, whose version says more than the file's name; "*" is the CUDA major, or nothing from 13 on.
 _WHEELS = {
     "cudart": "nvidia-cuda-runtime", "cublas": "nvidia-cublas", "cudnn": "nvidia-cudnn", "cufft": "nvidia-cufft",
@@ -39,16 +45,23 @@ _WHEELS = {
 }  # fmt: skip
 
 
-def gather_image_facts(rootfs: Rootfs) -> ImageFacts:
-    """Read an image. Raises WrongInput (code `corrupt-image`) if it is damaged."""
+def gather_image_facts(rootfs: Rootfs, command: Sequence[str] = ()) -> ImageFacts:
+    """Read an image. Raises WrongInput (code `corrupt-image`) if it is damaged.
+
+    `command` is what a job runs in it; without one, its runscript is what it runs.
+    """
     inventory = read_inventory(rootfs)
+    interpreters = inventory.interpreters
+    path = "" if inventory.doubt("PATH") else inventory.variable("PATH")
+    program = started_python(rootfs, command or runscript(rootfs), path, interpreters)
     loader = read_loader(rootfs, inventory)
     toolkits = _toolkit_directories(rootfs, inventory)
     frameworks: dict[tuple[str, str], FrameworkFacts] = {}
-    for interpreter in inventory.interpreters:
+    for interpreter in sorted(interpreters, key=lambda interpreter: interpreter != program):
+        by_default = interpreter.default if program is None else interpreter == program
         for facts in _frameworks(rootfs, inventory, interpreter, loader, toolkits):
             # System Pythons share directories: what two of them see is reported once.
-            frameworks.setdefault((facts.name, facts.distribution.metadata), facts)
+            frameworks.setdefault((facts.name, facts.distribution.metadata), replace(facts, by_default=by_default))
     drivers = tuple(_drivers(rootfs, inventory, loader))
     return ImageFacts(
         inventory=inventory,
@@ -60,6 +73,9 @@ def gather_image_facts(rootfs: Rootfs) -> ImageFacts:
         disputed=tuple(sorted(rootfs.disputed)),
         closed_path=tuple(_closed_path(rootfs, inventory)),
         network=read_network(loader),
+        program=program.path if program else None,
+        others=read_others(rootfs, inventory),
+        for_root=tuple(_for_root(rootfs)),
     )
 
 
@@ -88,7 +104,6 @@ def _frameworks(
             build=build,
             libraries=libraries,
             companions={name: companion for name, companion in visible.items() if not framework.is_variant(name)},
-            by_default=interpreter.default,
             told_by_hash=by_hash,
             lost=tuple(_lost(rootfs, framework, winner, visible)) if build.gpu else (),
             disagreeing=disagreeing,
@@ -142,6 +157,27 @@ def _closed(rootfs: Rootfs, interpreter: Interpreter) -> str | None:
     """The home of root or of the builder, if the interpreter is in it and others cannot enter it."""
     in_home = (rootfs.resolve(interpreter.path) or "").startswith(("/root/", "/home/"))
     return rootfs.closed_directory(interpreter.path) if in_home else None
+
+
+def _for_root(rootfs: Rootfs) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """Root's user site, and the environments in its home where users cannot enter it, with frameworks in them."""
+    closed = rootfs.closed_directory("/root/.local")
+    try:
+        names = [name for name in rootfs.subdirectories("/root")[:_MAX_IN_HOME] if closed or name == ".local"]
+        sites = [
+            f"/root/{name}/lib/{python}/site-packages"
+            for name in names
+            for python in rootfs.names(f"/root/{name}/lib")
+            if python.startswith("python")
+        ]
+        for site in sites:
+            found = (name.partition("-") for name in rootfs.names(site) if name.endswith(".dist-info"))
+            named = {canonicalize_name(name): rest.removesuffix(".dist-info") for name, _, rest in found}
+            known = sorted(f"{name} {version}" for name, version in named.items() if knowledge().framework_of(name))
+            if known:
+                yield site, tuple(known)
+    except Unreadable:  # another user's sandbox
+        return
 
 
 def _closed_path(rootfs: Rootfs, inventory: Inventory) -> Iterator[str]:

@@ -54,6 +54,9 @@ own && for d in /proc/[0-9]*; do
 done
 exit $s"""
 _MAX_LINES = 12
+_SLOW = "This says nothing about the GPU. If the file system is slow, use a longer --timeout."
+# How many times as long as a step the start of the container may take: a slow file system says nothing about the GPU.
+START_FACTOR = 5.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +98,7 @@ class Answer:
 def asked(
     runtime: Runtime, image: Path, script: str, mark: str, *, vendor: Vendor, interpreter: str = ""
 ) -> Iterator[Callable[[float], Answer]]:
-    """Start `script` in `image`; yields what waits for the answer, at most so many seconds.
+    """Start `script` in `image`; yields what waits for the answer, at most so many seconds for each of its steps.
 
     `interpreter` is the Python's path in the image; the first of PATH if empty. Nothing of it is left after the block.
     Raises ProgramFailed (`container-did-not-start`) if the container does not start, and MissingOnHost if it lacks a
@@ -105,7 +108,8 @@ def asked(
     started = ["/bin/sh", "-c", _START, "sh", script, interpreter]
     command = checked(started, str(image), layers_of(image).names)
     argv = runtime.exec(image, command, gpu=nvidia, rocm=not nvidia, isolated=True)
-    with contained(argv, env=isolated_environment(os.environ)) as wait:
+    environment = isolated_environment(os.environ)
+    with contained(argv, env=environment, step=_last_step, start_factor=START_FACTOR) as wait:
         yield lambda timeout: _read(image, mark, wait(timeout), timeout)
 
 
@@ -115,16 +119,23 @@ def isolated_environment(environ: Mapping[str, str]) -> dict[str, str]:
     return {**kept, **container_environment(**{name: environ[name] for name in PASSED if name in environ})}
 
 
+def _last_step(printed: str) -> str | None:
+    """The last step that is in what was printed. Its first line is the shell's; the start of Python belongs to it."""
+    found = printed.rfind(f"\n{STEP}")
+    return None if found < 0 else printed[found + 1 :].partition("\n")[0]
+
+
 def _read(image: Path, mark: str, done: Completed, timeout: float) -> Answer:
     lines = done.stdout.splitlines()
     if _BEGUN not in lines:  # its first line, which the capture keeps
         raise _not_started(image, done, timeout)
     facts = next((parse_answer(line[len(mark) :]) for line in reversed(lines) if line.startswith(mark)), None)
     printed = [line for line in lines if line != _BEGUN and not line.startswith((mark, STEP, _LEFT))]
+    step = next((line[len(STEP) :] for line in reversed(lines) if line.startswith(STEP)), None)
     ending = Ending(
         status=done.returncode if done.returncode >= 0 else 128 - done.returncode,
-        seconds=timeout if done.timed_out else None,
-        step=next((line[len(STEP) :] for line in reversed(lines) if line.startswith(STEP)), None),
+        seconds=(timeout if step else timeout * START_FACTOR) if done.timed_out else None,
+        step=step,
         left=tuple(line[len(_LEFT) :] for line in lines if line.startswith(_LEFT)),
         lines=tuple(line for line in [*printed, *done.stderr.splitlines()] if line.strip())[-_MAX_LINES:],
     )
@@ -138,10 +149,10 @@ def _not_started(image: Path, done: Completed, timeout: float) -> CtkError:
     if (unmounted := not_mounted(lines)) is not None:
         return unmounted
     known = explain(lines)
-    how = f"within {timeout:g} s" if done.timed_out else f"(status {done.returncode})"
+    how = f"within {timeout * START_FACTOR:g} s" if done.timed_out else f"(status {done.returncode})"
     return ProgramFailed(
         f"{image} could not be started {how}" + (f": {known.meaning}" if known else ""),
-        fix=known.fix if known else None,
+        fix=known.fix if known else _SLOW if done.timed_out else None,
         code="container-did-not-start",
         last_lines=tuple(lines[-_MAX_LINES:]),
     )

@@ -52,6 +52,7 @@ def ask_cuda(facts):
             facts["cuda_version"] = number.value
         if facts["cuda_init"] != 0:
             return
+        step("cuDeviceGetCount")
         if cuda.cuDeviceGetCount(ctypes.byref(number)) == 0:
             facts["devices"] = [ask_device(cuda, index) for index in range(number.value)]
     except AttributeError as error:
@@ -131,6 +132,7 @@ class Managed:
         return call is not None and call(*arguments) == 0
 
     def describe(self, index):
+        step("NVML about GPU %d" % index)
         handle = ctypes.c_void_p()
         if not self.call("nvmlDeviceGetHandleByIndex_v2", index, ctypes.byref(handle)):
             return None

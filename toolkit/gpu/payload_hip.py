@@ -48,6 +48,7 @@ def ask_hip(facts):
             facts["hip_version"] = number.value
         if facts["hip_init"] != 0:
             return
+        step("hipGetDeviceCount")
         facts["hip_init"] = hip.hipGetDeviceCount(ctypes.byref(number))
         if facts["hip_init"] == 0:
             facts["devices"] = [ask_device(hip, index) for index in range(number.value)]
@@ -71,9 +72,14 @@ def main():
         "device_files": sorted(glob.glob("/dev/kfd") + glob.glob("/dev/dri/renderD*")),
         "writable": os.access("/dev/kfd", os.R_OK | os.W_OK),
         "library_path": os.environ.get("LD_LIBRARY_PATH", ""),
-        "visible_devices": os.environ.get("ROCR_VISIBLE_DEVICES") or os.environ.get("HIP_VISIBLE_DEVICES"),
+        "visible_devices": None,
         "devices": [],
     }
+    # The first one that is set hides GPUs from the ones behind it, also if it is empty.
+    for name in ("ROCR_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "CUDA_VISIBLE_DEVICES", "GPU_DEVICE_ORDINAL"):
+        if name in os.environ:
+            facts["visible_devices"], facts["visible_by"] = os.environ[name], name
+            break
     ask_hip(facts)
     print(MARK + json.dumps(facts))
 

@@ -61,9 +61,9 @@ class Probe:
 
     `cuda_init` is the CUresult of cuInit(0), None if libcuda did not load (then `cuda_error` says why);
     `cuda_version` is the newest CUDA that the driver serves, 12040 for 12.4; `nvml_init` an nvmlReturn_t. The `hip_`
-    values are the same for AMD, `writable` whether this user may open /dev/kfd. `python` is None if the image has no
-    Python to ask with, or the probe did not come to its end: then little else is known. `unreadable` says why its
-    answer is not one of the payload.
+    values are the same for AMD, `visible_by` the variable that `visible_devices` is of, `writable` whether this user
+    may open /dev/kfd. `python` is None if the image has no Python to ask with, or the probe did not come to its end:
+    then little else is known. `unreadable` says why its answer is not one of the payload.
     """
 
     python: str | None
@@ -71,6 +71,7 @@ class Probe:
     bound_libraries: tuple[str, ...] = ()
     library_path: str = ""
     visible_devices: str | None = None
+    visible_by: str | None = None
     nvidia_smi: bool = False
     devices: tuple[Device, ...] = ()
     managed: tuple[Managed, ...] = ()
@@ -119,6 +120,7 @@ def _typed(facts: Fields) -> Probe:
         bound_libraries=facts.texts("bound_libraries"),
         library_path=facts.text("library_path") or "",
         visible_devices=facts.text("visible_devices"),
+        visible_by=facts.text("visible_by"),
         nvidia_smi=bool(facts.flag("nvidia_smi")),
         devices=tuple(map(_device, facts.objects("devices"))),
         managed=tuple(map(_managed, facts.objects("managed"))),

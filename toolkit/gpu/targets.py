@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING
 
 from toolkit.gpu.choosing import (
     BaseRequest,
-    Gpu,
     choose,
     exclusions,
     implied_architectures,
-    is_with_arm,
+    processor_of,
     refuse_contradiction,
 )
-from toolkit.gpu.compatibility import compatibility, parse_driver, parse_gpu
+from toolkit.gpu.compatibility import compatibility, find_gpu, parse_driver
 from toolkit.gpu.facts import TargetMachine, this_machine
+from toolkit.gpu.fit import too_old
 from toolkit.inventory.knowledge.frameworks import knowledge, satisfies
 from toolkit.recipes.architectures import architecture_of
 from toolkit.recipes.model import Target
@@ -26,6 +26,7 @@ from toolkit.support.findings import Finding, Severity
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
+    from toolkit.gpu.compatibility import Gpu
     from toolkit.recipes.model import Base, Recipe
 
 # NVIDIA's wheels that carry the version of CUDA and of cuDNN.
@@ -37,24 +38,41 @@ def machines(target: Target) -> tuple[TargetMachine, ...]:
 
     If the target names several architectures, an image for any of them is right.
     """
-    if target.driver is not None:
-        parse_driver(target.driver)
-    machine = replace(this_machine(), driver=target.driver)
+    machine = replace(this_machine(), driver=target.driver, named=bool(target.gpus or target.architectures))
     if target.architectures:
         only = target.architectures[0] if len(target.architectures) == 1 else None
         machine = replace(machine, architecture=only)
-    return tuple(replace(machine, gpu=gpu, capability=parse_gpu(gpu)) for gpu in target.gpus) or (machine,)
+    return tuple(_with_gpu(machine, gpu, target) for gpu in gpus_of(target)) or (machine,)
+
+
+def _with_gpu(machine: TargetMachine, gpu: Gpu, target: Target) -> TargetMachine:
+    """The machine of a GPU: with its own driver, and the processor beside which it exists."""
+    processor = None if len(target.architectures) > 1 else processor_of(gpu)
+    return replace(
+        machine,
+        gpu=gpu.name,
+        capability=gpu.capability,
+        amd=gpu.amd,
+        driver=gpu.driver or machine.driver,
+        architecture=processor or machine.architecture,
+    )
+
+
+def gpus_of(target: Target) -> tuple[Gpu, ...]:
+    """The GPU types of a target, each with its driver. Raises WrongInput for a GPU or driver that is none."""
+    for driver in filter(None, (target.driver, *target.drivers)):
+        parse_driver(driver)
+    drivers = target.drivers or (None,) * len(target.gpus)
+    return tuple(find_gpu(gpu, driver) for gpu, driver in zip(target.gpus, drivers, strict=True))
 
 
 def request_of(recipe: Recipe) -> BaseRequest:
     """What the base of `recipe` must serve. Raises WrongInput for a GPU or driver that is none."""
     target = recipe.target
-    if target.driver is not None:
-        parse_driver(target.driver)
     named = (architecture_of(recipe),) if target.architectures else ()
-    gpus = tuple(Gpu(gpu, parse_gpu(gpu)) for gpu in target.gpus)
+    gpus = gpus_of(target)
     # The image for x86_64 of a recipe for two architectures never meets the GPUs of the Arm machines.
-    met = tuple(gpu for gpu in gpus if named != ("x86_64",) or not is_with_arm(gpu.name))
+    met = tuple(gpu for gpu in gpus if not named or processor_of(gpu) in (None, *named))
     return BaseRequest(gpus=met or gpus, driver=target.driver, architectures=named)
 
 
@@ -64,8 +82,7 @@ def check_target(recipe: Recipe) -> None:
     And if it contradicts itself: a GPU exists only beside a processor of an architecture that is not named.
     """
     with _named(recipe):
-        gpus = tuple(Gpu(gpu, parse_gpu(gpu)) for gpu in recipe.target.gpus)
-        whole = replace(request_of(recipe), gpus=gpus, architectures=recipe.target.architectures)
+        whole = replace(request_of(recipe), gpus=gpus_of(recipe.target), architectures=recipe.target.architectures)
         refuse_contradiction(whole)
 
 
@@ -135,7 +152,7 @@ def judge_packages(recipe: Recipe, versions: Mapping[str, str]) -> None:
     for name, version in versions.items():
         library = next((what for prefix, what in _LIBRARIES.items() if name.startswith(prefix)), None)
         for drop in compatibility().dropped:
-            gpu = next((gpu for gpu in request.gpus if gpu.capability < drop.least), None)
+            gpu = next((gpu for gpu in request.gpus if gpu.capability and gpu.capability < drop.least), None)
             if library == drop.what and gpu is not None and satisfies(version, drop.versions):
                 raise CheckFailed(
                     f"{name} {version} does not serve {gpu}, which {_owner(recipe)} names: {drop.reason}",
@@ -143,10 +160,11 @@ def judge_packages(recipe: Recipe, versions: Mapping[str, str]) -> None:
                     code="packages-do-not-fit",
                 )
         floor = compatibility().floor(version) if library == "CUDA" else None
-        if floor and request.driver and parse_driver(request.driver) < parse_driver(floor.minimum):
+        drivers = [gpu.driver or request.driver for gpu in request.gpus] or [request.driver]
+        old = next((driver for driver in drivers if floor and too_old(floor.minimum, driver)), None)
+        if floor and old:
             raise CheckFailed(
-                f"{name} {version} needs NVIDIA driver {floor.minimum} or newer, and {_owner(recipe)} names "
-                f"{request.driver}",
+                f"{name} {version} needs NVIDIA driver {floor.minimum} or newer, and {_owner(recipe)} names {old}",
                 fix="Request a build for an older CUDA, or another base (`ctk bases --driver`).",
                 code="packages-do-not-fit",
             )

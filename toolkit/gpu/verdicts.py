@@ -6,11 +6,15 @@ from toolkit.support.enums import StrEnum
 
 
 class GpuVerdict(StrEnum):
-    """NOT_KNOWN: the question could not be decided. NO_GPU: this host has none, so nothing could be checked."""
+    """NOT_KNOWN: the question could not be decided. NO_GPU: this host has none, so nothing could be checked.
+
+    START_FAILED: of a log, the program ended with an error before it computed on the GPU.
+    """
 
     USED = "gpu-used"
     VISIBLE = "gpu-visible"
     CPU_FALLBACK = "cpu-fallback"
+    START_FAILED = "gpu-start-failed"
     NOT_VISIBLE = "gpu-not-visible"
     BROKEN = "broken"
     NOT_KNOWN = "not-known"

@@ -49,6 +49,7 @@ class JobRequest:
     node_tmp: bool = False
     request: str | None = None
     group: str | None = None
+    not_secret: tuple[str, ...] = ()
 
 
 def choose_image(given: Path | None, name: str | None, recipe: Recipe | None, directory: Path) -> Path:
@@ -100,8 +101,11 @@ def complete(
     if any(directive.asks_for_gpus for directive in directives):
         defaults.pop("gpus", None)  # the site's own way of asking stands instead of the recipe's number
     command = check_command(request.command or given.command or _command_here(directory))
-    refuse_secrets(command, directives)
-    variables = tuple(map(parse_environment, request.environment))
+    not_secret = (*request.not_secret, *(recipe.not_secret if recipe else ()))
+    refuse_secrets("the command", command, not_secret)
+    for option, texts in _written(request).items():
+        refuse_secrets(option, texts, not_secret)
+    variables = tuple(parse_environment(text, not_secret) for text in request.environment)
     inherited = _unique(name for name, value in variables if value is None)
     refuse_unexported(inherited, directives)
     return Job(
@@ -129,6 +133,18 @@ def complete(
         requests=_requests(request.request, requests),
         arguments=_arguments(request.group, dialect),
     )
+
+
+def _written(request: JobRequest) -> dict[str, tuple[str, ...]]:
+    """What else of the command line is written to a script as it stands, by its option."""
+    return {
+        "--directive": request.directives,
+        "--bind": request.binds,
+        "--request": tuple(filter(None, [request.request])),
+        **{
+            f"--{key.replace('_', '-')}": (value,) for key, value in request.resources.items() if isinstance(value, str)
+        },
+    }
 
 
 def _requests(line: str | None, requests: RequestTemplates) -> RequestTemplates:

@@ -13,11 +13,14 @@ from toolkit.runtime.options import exec_arguments
 from toolkit.support.templates import render
 
 if TYPE_CHECKING:
-    from toolkit.jobs.model import GateCheck
+    from toolkit.jobs.model import GateCheck, Job
 
-# Seconds for the driver's answer. On a node with many GPUs and no persistence daemon, the first cuInit takes tens of
+# Seconds for one call of the driver. On a node with many GPUs and no persistence daemon, the first cuInit takes tens of
 # seconds.
 LIMIT = 60
+# Seconds for the start of the container: from a cold parallel file system, or where the image is unpacked first, it
+# takes minutes, which say nothing about the GPU.
+START_LIMIT = 600
 END = "CTK_GATE_CHECK"
 
 
@@ -41,6 +44,20 @@ def layer_values(layers: Layers) -> dict[str, object]:
     }
 
 
+def request_values(job: Job, *, slurm: bool) -> dict[str, int]:
+    """The GPUs that the script asks for: on each node, and in all; 0 where another one decides that.
+
+    On Slurm these are for what Slurm itself does not say in the job. A `--gpus` of the site's own line is no sum: who
+    submits the script with another one replaces it, and no variable says so.
+    """
+    total, nodes = job.gpus.count if job.gpus else 0, job.nodes or 1
+    if slurm:
+        own_line = job.requests.resources is None and job.requests.gpus is None
+        return {"own_gpus": total if nodes == 1 else 0, "own_total": total if own_line else 0}
+    each = total // nodes or max((directive.gpus for directive in job.directives), default=0)
+    return {"own_gpus": each, "own_total": total}
+
+
 def gate_lines(image: str, *, userns: bool, check: GateCheck | None = None, layers: Layers = NONE) -> str:
     """The gate for `image`, as the runtime must see it: ends the script with status 1 if a GPU cannot be used.
 
@@ -52,6 +69,9 @@ def gate_lines(image: str, *, userns: bool, check: GateCheck | None = None, laye
         scheduler=ANY,
         image=quoted(image),
         limit=LIMIT,
+        start_limit=START_LIMIT,
+        own_gpus=0,
+        own_total=0,
         gate_check=gate_values(check),
         **layer_values(layers),
         find_runtime=" || ".join(f"command -v {name}" for name in NAMES),

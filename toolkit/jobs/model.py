@@ -27,6 +27,12 @@ class Directive:
     value: str | None = None
 
     @property
+    def gpus(self) -> int:
+        """How many GPUs `-l gpu=2` of qsub names, for a node or for a slot of it; 0 if it names none."""
+        match = re.search(r"(?:^|[,:+ ])n?gpus?=([0-9]{1,4})(?![0-9])", self.value or "") if self.name == "l" else None
+        return int(match[1]) if match else 0
+
+    @property
     def asks_for_gpus(self) -> bool:
         """Whether this gives the job GPUs in another way than `--gpus`: `--gres=gpu:1`, `-l s_gpu=1`."""
         if self.name == "l":  # qsub

@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING
 from toolkit.jobs.submission import is_unreachable, sbatch_environment
 from toolkit.scheduler import programs
 from toolkit.scheduler.programs import Scheduler
+from toolkit.support.files import write_atomically
 from toolkit.support.findings import Finding, Severity
+from toolkit.support.staging import staging
 
 if TYPE_CHECKING:
     from toolkit.jobs.model import Script
@@ -29,9 +31,9 @@ def ask_slurm(script: Script, directory: Path) -> Finding | None:
     """
     if shutil.which("sbatch") is None or is_unreachable(""):
         return None
-    with tempfile.TemporaryDirectory(prefix="ctk-") as place:
-        path = Path(place, "job.sbatch")
-        path.write_text(script.text, encoding="utf-8")
+    with staging(Path(tempfile.gettempdir())) as place:
+        path = place / "job.sbatch"
+        write_atomically(path, script.text, durable=False)
         done = programs.submit(
             Scheduler.SLURM, path, directory=directory, arguments=["--test-only"], env=sbatch_environment(script.job)
         )

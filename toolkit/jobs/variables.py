@@ -5,15 +5,15 @@ from __future__ import annotations
 import os
 import re
 import stat
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING
 
 from toolkit.support.errors import WrongInput
 from toolkit.support.processes import command_line
-from toolkit.support.redaction import holds_credentials, holds_secret, is_secret_option
+from toolkit.support.secret_words import describe, find_secret, holds_secret
 from toolkit.support.text import one_line
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Container, Iterable, Sequence
     from pathlib import Path
 
     from toolkit.jobs.model import Directive
@@ -23,10 +23,11 @@ _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _OF_THE_CONTAINER = ("PATH", "LD_LIBRARY_PATH", "HOME", "PS1", "PYTHONNOUSERSITE")
 
 
-def parse_environment(text: str) -> tuple[str, str | None]:
+def parse_environment(text: str, not_secret: Container[str] = ()) -> tuple[str, str | None]:
     """`NAME=VALUE`, or `NAME` for the value that the job's environment has (None). A value may hold any text of a line.
 
-    A value that must stay secret is refused: all users can read the script and the command lines on a node.
+    A value that must stay secret is refused: all users can read the script and the command lines on a node. What is
+    called as in `not_secret` is none.
     """
     name, equals, value = text.partition("=")
     if not _NAME.fullmatch(name):
@@ -39,51 +40,32 @@ def parse_environment(text: str) -> tuple[str, str | None]:
                 f"--env {name}: the container sets this variable itself", fix=f"Give the value: --env {name}=VALUE"
             )
         return name, None
-    if holds_secret(name, value):
-        _refuse_secret("--env", name)
+    if name not in not_secret and holds_secret(name, value):
+        raise WrongInput(
+            f"--env {name}=… would write a secret to the job script and a command line, which others can read",
+            fix=f"To take it from the job's environment: export {name} before you submit the job, then --env {name}\n"
+            f"To read it from a private file (mode 0600, with a line {name}=…): --env-file FILE\n"
+            f"If it is no secret: --not-secret {name}",
+            code="secret-in-script",
+        )
     return name, one_line(value, f"--env {name}")
 
 
-def _refuse_secret(option: str, name: str) -> NoReturn:
-    raise WrongInput(
-        f"{option} {name}=… would write a secret to the job script and a command line, where other users can read it",
-        fix=f"To take it from the job's environment: export {name} before you submit the job, and use --env {name}\n"
-        f"To read it from a private file (mode 0600, with a line {name}=…): --env-file FILE",
-        code="secret-in-script",
-    )
+def refuse_secrets(what: str, words: Sequence[str], not_secret: Container[str] = ()) -> None:
+    """Raise WrongInput if one of `words`, of which a job script is written, has a secret. `what` they are: the command.
 
-
-def refuse_secrets(command: tuple[str, ...], directives: Iterable[Directive]) -> None:
-    """Raise WrongInput if the command or a directive has a secret: a token, a webhook's or another URL with a password,
-    `--api-key VALUE`, `env NAME=VALUE program`, `--export=NAME=VALUE` or `-v NAME=VALUE`.
+    What `not_secret` has is none.
     """
-    program, *words = command
-    for word, following in zip(command, [*words, ""], strict=True):
-        name, equals, value = word.partition("=")
-        if is_secret_option(name, value if equals else following) and (equals or following):
-            _refuse_in_command(name)
-        if holds_credentials(word):
-            _refuse_in_command("a word")
-    for word in words if program.rpartition("/")[2] == "env" else ():
-        name, equals, value = word.partition("=")
-        if not word.startswith("-") and not (equals and _NAME.fullmatch(name)):
-            break  # the program that env starts
-        if equals and holds_secret(name, value):
-            _refuse_secret("env", name)
-    for directive in directives:
-        for part in (directive.value or "").split(",") if directive.name in ("export", "v") else ():
-            name, equals, value = part.partition("=")
-            if equals and holds_secret(name, value):
-                _refuse_secret("--export" if directive.name == "export" else "-v", name)
-
-
-def _refuse_in_command(what: str) -> NoReturn:
-    raise WrongInput(
-        f"{what} of the command has a secret, which other users could read in the job script and on a command line",
-        fix="Let the program read it from a variable of its environment. To take that from the job's environment: "
-        "--env NAME\nTo read it from a private file (mode 0600, with a line NAME=…): --env-file FILE",
-        code="secret-in-script",
-    )
+    found = find_secret(words, not_secret)
+    if found is not None:
+        raise WrongInput(
+            f"{what} has a secret ({describe(found)}), which other users could read in the job script and on a command "
+            "line",
+            fix="Let the program read it from a variable of its environment. To take that from the job's environment: "
+            "--env NAME\nTo read it from a private file (mode 0600, with a line NAME=…): --env-file FILE\n"
+            f"If it is no secret: --not-secret {command_line([found])}",
+            code="secret-in-script",
+        )
 
 
 def refuse_unexported(names: Iterable[str], directives: Iterable[Directive]) -> None:

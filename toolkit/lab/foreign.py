@@ -15,6 +15,7 @@ from toolkit.lab.configuration import CLUSTER_PREFIX
 from toolkit.scheduler.environment import clean_environment
 from toolkit.support.errors import ProgramFailed
 from toolkit.support.processes import run
+from toolkit.support.text import shorten
 
 _SLURM = ("/etc/slurm/slurm.conf", "/etc/slurm-llnl/slurm.conf", "/run/slurm/conf/slurm.conf")
 _GRID_ENGINE = "/var/lib/gridengine/default/common/act_qmaster"
@@ -51,7 +52,7 @@ def cluster_name(configuration: str) -> str | None:
     """
     match = re.search(r"^\s*ClusterName\s*=\s*([^\s#]+)", configuration, re.IGNORECASE | re.MULTILINE)
     name = match[1] if match else "unnamed"
-    return None if name.startswith(CLUSTER_PREFIX) else name
+    return None if name.startswith(CLUSTER_PREFIX) else shorten(name)
 
 
 def _grid_engine() -> str | None:

@@ -31,9 +31,10 @@ _FORMS = {
     "driver": (re.compile(r"\d+(\.\d+){0,2}"), "525.60.13"),
     "python_path": (re.compile(r"(/[^/\s]+)+"), "/usr/bin/python3"),
 }
+_CAPABILITY = re.compile(r"\d{1,2}\.\d")
 _CODE = re.compile(r"(sm|compute)_\d{2,3}[af]?")
 _DIGESTS = ("digest", "inrelease")
-_OTHERS = ("digest_of", "evidence", "checked", "architectures", "code", "size", "apt")
+_OTHERS = ("digest_of", "evidence", "checked", "architectures", "code", "runs_on", "size", "apt")
 BASE_KEYS = (*_TEXTS, *_FORMS, *_DIGESTS, *_OTHERS)
 
 
@@ -107,6 +108,7 @@ def _base(file: TomlFile, name: str, table: Any) -> Base:
             "checked": _checked(file, table, prefix),
             "architectures": _architectures(file, table, prefix),
             "code": _code(file, table, prefix),
+            "runs_on": _runs_on(file, table, prefix),
             "size": _size(file, table, prefix),
             "apt": apt_packages(file, table, prefix),
         }
@@ -178,6 +180,14 @@ def _code(file: TomlFile, table: Mapping[str, Any], prefix: str) -> tuple[str, .
         if not _CODE.fullmatch(architecture):
             file.fail(f"{prefix}code", f'"{architecture}" is neither binary code (sm_80) nor PTX (compute_80)')
     return _distinct(file, f"{prefix}code", listed)
+
+
+def _runs_on(file: TomlFile, table: Mapping[str, Any], prefix: str) -> tuple[str, ...]:
+    listed = file.get_texts(table, "runs_on", prefix)
+    for capability in listed:
+        if not _CAPABILITY.fullmatch(capability):
+            file.fail(f"{prefix}runs_on", f'"{capability}" is not a compute capability such as "12.0"')
+    return _distinct(file, f"{prefix}runs_on", listed)
 
 
 def _distinct(file: TomlFile, key: str, listed: tuple[str, ...]) -> tuple[str, ...]:

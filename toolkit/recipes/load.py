@@ -17,7 +17,8 @@ from toolkit.scheduler.resources import OPTIONS
 from toolkit.scheduler.values import Gpus
 from toolkit.support.errors import WrongInput
 from toolkit.support.paths import user_path
-from toolkit.support.redaction import holds_secret
+from toolkit.support.redaction import redact
+from toolkit.support.secret_words import describe, find_secret, holds_secret
 from toolkit.support.text import one_line
 from toolkit.support.tomlfile import TomlFile, read_toml
 
@@ -34,7 +35,7 @@ _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 RECIPE_KEYS = (
     *("description", "group", "base", "apt", "packages", "index", "post", "files", "environment", "job", "require"),
-    *("imports", "target", "lock"),
+    *("imports", "target", "not_secret", "lock"),
 )
 _JOB_OPTIONS = {key: option.in_recipe for key, option in OPTIONS.items() if option.in_recipe}
 
@@ -44,6 +45,7 @@ def load_recipe(path: Path, bases: Mapping[str, Base], *, base: Base | None = No
     file = read_toml(path)
     table = file.content
     file.check_keys(table, RECIPE_KEYS)
+    _refuse_secrets(file)
     return Recipe(
         name=path.stem,
         path=path,
@@ -63,6 +65,7 @@ def load_recipe(path: Path, bases: Mapping[str, Base], *, base: Base | None = No
         prefer=_preferred(file),
         rebased=base is not None,
         text=file.text,
+        not_secret=file.get_texts(table, "not_secret"),
     )
 
 
@@ -164,18 +167,40 @@ def _index(file: TomlFile, entry: Mapping[str, Any], prefix: str) -> Index:
     return Index(name, url, tuple(sorted({canonicalize_name(package) for package in packages})), kind)
 
 
+def _refuse_secrets(file: TomlFile) -> None:
+    """What a recipe says gets into the image, its definition and the build's log, a job's command into a script."""
+    allowed = file.get_texts(file.content, "not_secret")
+    job = file.get(file.content, "job", dict) or {}
+    command = job.get("command") or ()
+    texts = {
+        "description": (redact(str(file.content.get("description", ""))),),
+        "post": (file.content.get("post"),),
+        "job.command": command if isinstance(command, list) else (command,),
+    }
+    for key, words in texts.items():
+        found = find_secret([word for word in words if isinstance(word, str)], allowed)
+        if found is not None:
+            file.fail(
+                key,
+                f"has a secret ({describe(found)}), which others could read in the image, its definition or a script",
+                fix="Let `post` read a file that is not copied into the image, or the program a variable of its "
+                f'environment (`ctk sbatch --env NAME`).\nIf it is no secret: not_secret = ["{found}"] in the recipe.',
+            )
+
+
 def _environment(file: TomlFile) -> tuple[tuple[str, str], ...]:
     table = file.get(file.content, "environment", dict) or {}
+    allowed = file.get_texts(file.content, "not_secret")
     for name in table:
         value = text_of(file, table, name, "environment.")
         if not _VARIABLE.fullmatch(name) or value is None:
             file.fail(f"environment.{name}", "is not a valid variable name")
-        if holds_secret(name, value):
+        if name not in allowed and holds_secret(name, value):
             file.fail(
                 f"environment.{name}",
                 "would write a secret to the image and its definition, where others can read it",
                 fix=f"Remove it. `ctk run` passes {name} from your environment, `ctk sbatch --env "
-                f"{name}` from the job's.",
+                f'{name}` from the job\'s. If it is no secret: not_secret = ["{name}"] in the recipe.',
             )
         if found := problem(name, value):
             file.fail(f"environment.{name}", found[0], fix=found[1])

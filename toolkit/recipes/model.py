@@ -59,9 +59,9 @@ class Base:
     `sha256:…` of the registry's manifest, `inrelease` that of a suite's InRelease; `evidence` tells how well it is
     known and `checked` (ISO) when that was read. `framework` is the name of its distribution. `cuda` and `rocm` are
     the toolkit's version, `driver` is the oldest NVIDIA driver, `size` is in bytes and compressed. `code` is what
-    the framework's build has for GPUs: binary code (sm_80) and PTX (compute_80). `source` says where the facts
-    come from. `apt` are packages that a debootstrap base brings from the first moment. `broken` is why the base does
-    not work.
+    the framework's build has for GPUs: binary code (sm_80) and PTX (compute_80). `runs_on` are compute capabilities of
+    GPUs on which it is known to run, where `code` is not known. `source` says where the facts come from. `apt` are
+    packages that a debootstrap base brings from the first moment. `broken` is why the base does not work.
     """
 
     name: str
@@ -88,6 +88,7 @@ class Base:
     glibc: str | None = None
     architectures: tuple[str, ...] = ()
     code: tuple[str, ...] = ()
+    runs_on: tuple[str, ...] = ()
     driver: str | None = None
     size: int | None = None
     broken: str | None = None
@@ -155,13 +156,15 @@ class JobDefaults:
 class Target:
     """The machines that an image is for: GPU types and NVIDIA driver as the user names them, architectures as `uname`.
 
-    No architecture means that of the host. `origin` says who names them, if the recipe does not (`cluster mine`).
+    No architecture means that of the host. `origin` says who names them, if the recipe does not (`cluster mine`);
+    `drivers` are then those of the GPUs, in their order.
     """
 
     gpus: tuple[str, ...] = ()
     driver: str | None = None
     architectures: tuple[str, ...] = ()
     origin: str = field(default="", compare=False)
+    drivers: tuple[str | None, ...] = field(default=(), compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,7 +176,7 @@ class Recipe:
     names) that the build does not import at its end. `rebased`: `base` is not the one that the file names
     (`--base`), so that the lock in `./defs` is not for it. `group` is the heading under which `ctk list` shows it.
     `prefer` are exact versions, `name==version` with an optional marker, that a lock takes where it can.
-    `text` is the content of the file.
+    `text` is the content of the file. `not_secret` are names of values that ctk must not refuse as secrets.
     """
 
     name: str
@@ -193,6 +196,7 @@ class Recipe:
     prefer: tuple[str, ...] = ()
     rebased: bool = False
     group: str = ""
+    not_secret: tuple[str, ...] = ()
     text: str = field(default="", repr=False, compare=False)
 
     @property

@@ -10,6 +10,7 @@ import os
 import re
 import stat
 from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -94,7 +95,7 @@ def require_targets(recipe: Recipe) -> None:
     """Raise WrongInput (`dangling-symlink`) if a symlink that a build would copy leads to nothing: `cp` would fail."""
     found = (entry for copy in recipe.files for root in file_roots(copy.source) for entry in _below(root))
     for path, mode in found:
-        if stat.S_ISLNK(mode) and not os.path.exists(path):  # noqa: PTH110 - Path.exists fails where it may not look
+        if stat.S_ISLNK(mode) and os.path.lexists(path) and not os.path.exists(path):  # noqa: PTH110 - Path.exists fails where it may not look
             raise WrongInput(
                 f"{recipe.path}: [[files]] copies {path}, a symlink to {path.readlink()}, which does not exist",
                 fix="Remove the link, or copy only the files that are needed.",
@@ -103,12 +104,18 @@ def require_targets(recipe: Recipe) -> None:
 
 
 def _below(root: Path) -> Iterator[tuple[Path, int]]:
-    """`root` and all that is below it, with its mode; symlinks are not followed."""
-    yield root, root.lstat().st_mode
-    for directory, directories, files in os.walk(root):
-        for name in sorted((*directories, *files)):
-            path = Path(directory, name)
-            yield path, path.lstat().st_mode
+    """`root` and all that is below it, with its mode; symlinks are not followed. What disappears meanwhile is none."""
+    walked = (
+        Path(directory, name)
+        for directory, directories, files in os.walk(root)
+        for name in sorted((*directories, *files))
+    )
+    for path in chain([root], walked):
+        try:
+            mode = path.lstat().st_mode
+        except FileNotFoundError:
+            continue
+        yield path, mode
 
 
 def _private_below(root: Path, project: Path) -> Iterator[Private]:
@@ -118,7 +125,7 @@ def _private_below(root: Path, project: Path) -> Iterator[Private]:
     public = {project, *project.parents, *([Path(os.path.realpath(own_home))] if own_home else [])}
     public |= {parent for path in public for parent in path.parents}
     for path in (root, *root.parents):
-        if path not in public and (reason := why_private(path, path.stat().st_mode, project)):
+        if path not in public and (reason := why_private(path, _mode_of(path), project)):
             yield Private(root, reason if path == root else f"{path} has {reason}")
             return
     found: set[Path] = set()
@@ -128,6 +135,14 @@ def _private_below(root: Path, project: Path) -> Iterator[Private]:
         if reason := why_private(path, mode, project):
             found.add(path)
             yield Private(path, reason)
+
+
+def _mode_of(path: Path) -> int:
+    """The mode of what `path` leads to; one that is not private if it is gone."""
+    try:
+        return path.stat().st_mode
+    except FileNotFoundError:
+        return stat.S_IFREG | 0o644
 
 
 def why_private(path: Path, mode: int, project: Path) -> str | None:

@@ -20,14 +20,15 @@ _OF_VENDORS = ("NGC", "ROCm")
 def by_preference(bases: Iterable[Base], served: Callable[[Base], int] | None = None) -> list[Base]:
     """`bases`, best first.
 
-    The framework's own images come before those of vendors, frameworks that pip installed before those from conda, to
-    which no package can be added, and digests of several sources before those of one. Then comes what serves more
-    (`served` counts it), then the newest framework, then the newest CUDA.
+    Images for NVIDIA's GPUs come before those for AMD's, the framework's own before those of vendors, frameworks that
+    pip installed before those from conda, to which no package can be added, and digests of several sources before those
+    of one. Then comes what serves more (`served` counts it), then the newest framework, then the newest CUDA.
     """
 
     def rank(base: Base) -> tuple[object, ...]:
         return (
             not base.broken,
+            base.rocm is None,
             base.family not in _OF_VENDORS,
             base.installer != "conda",
             base.evidence is not Evidence.SINGLE,

@@ -13,8 +13,10 @@ from toolkit.scheduler.environment import clean_environment
 from toolkit.scheduler.numbers import whole
 from toolkit.scheduler.programs import Scheduler, host_scheduler
 from toolkit.scheduler.requests import RequestTemplates
+from toolkit.scheduler.values import is_name
 from toolkit.support.errors import MissingOnHost, ProgramFailed
 from toolkit.support.processes import run_contained
+from toolkit.support.text import shorten
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
 
 _TIMEOUT = 60.0  # seconds
 _MAX_COUNT = 10**9
+_MAX_LISTED = 50  # accounts in the comment of a profile
 
 
 def detect(scheduler: Scheduler | None = None) -> Detected:
@@ -37,7 +40,7 @@ def detect(scheduler: Scheduler | None = None) -> Detected:
             fix="Run it on the login node of the cluster. `ctk lab up` starts a practice cluster on this machine.",
             code="no-scheduler",
         )
-    found = _ASK[scheduler]()
+    found = _with_names(_ASK[scheduler]())
     if not found.queues or not found.hosts:
         missing = "nodes" if found.queues else "partitions or queues that are up"
         raise ProgramFailed(
@@ -46,6 +49,21 @@ def detect(scheduler: Scheduler | None = None) -> Detected:
             code="scheduler-output",
         )
     return found
+
+
+def _with_names(found: Detected) -> Detected:
+    """What was found, without queues and nodes whose names cannot be names."""
+    return replace(
+        found,
+        queues=tuple(queue for queue in found.queues if is_name(queue.name)),
+        hosts=tuple(host for host in found.hosts if is_name(host.name)),
+        name=shorten(found.name) if found.name else None,
+    )
+
+
+def _names(text: str) -> list[str]:
+    """The names that a program of Grid Engine listed, for the command lines of the next questions."""
+    return [name for name in text.split() if is_name(name)]
 
 
 def _ask(*argv: str, env: Mapping[str, str | None] | None = None) -> str:
@@ -62,7 +80,8 @@ def _ask_slurm() -> Detected:
     settings = detection.slurm_settings(_ask("scontrol", "show", "config", env=env))
     accounts, default = _accounts(env) if shutil.which("sacctmgr") else ((), True)
     tasks = whole(settings.get("MaxArraySize")) or 0
-    notes = (f"Your accounts: {', '.join(accounts)}. Name one with --account, or in [job] of a recipe.",)
+    listed = ", ".join([*accounts[:_MAX_LISTED], *(["…"] if len(accounts) > _MAX_LISTED else [])])
+    notes = (f"Your accounts: {listed}. Name one with --account, or in [job] of a recipe.",)
     return Detected(
         Scheduler.SLURM,
         ("sinfo", "scontrol", *(("sacctmgr",) if accounts else ())),
@@ -88,12 +107,12 @@ def _accounts(env: Mapping[str, str | None]) -> tuple[tuple[str, ...], bool]:
 
 
 def _ask_grid_engine() -> Detected:
-    names = _ask("qconf", "-sql").split()
+    names = _names(_ask("qconf", "-sql"))
     queues = [detection.grid_engine_queue(_ask("qconf", "-sq", name)) for name in names]
     hosts = tuple(map(_with_all_gpus, grid_engine.parse_qhost(_ask("qhost", "-F", "-q"))))
     listed = run_contained(["qconf", "-spl"], timeout=_TIMEOUT)  # exits with 1 if there is no parallel environment
     environments = [
-        detection.grid_engine_table(_ask("qconf", "-sp", name)) for name in (listed.stdout.split() if listed.ok else ())
+        detection.grid_engine_table(_ask("qconf", "-sp", name)) for name in (_names(listed.stdout) if listed.ok else ())
     ]
     return Detected(
         Scheduler.GRID_ENGINE,
@@ -109,6 +128,8 @@ def _ask_grid_engine() -> Detected:
 
 def _with_all_gpus(host: HostFacts) -> HostFacts:
     """The host with the GPUs that it has, of which `qhost` prints those that no job uses now."""
+    if not is_name(host.name):
+        return host
     shown = run_contained(["qconf", "-se", host.name], timeout=_TIMEOUT)
     gpus = detection.grid_engine_host_gpus(shown.stdout) if shown.ok else None
     return host if gpus is None else replace(host, gpus=gpus)

@@ -11,7 +11,7 @@ from toolkit.scheduler.profile_file import GPU_TYPE
 from toolkit.scheduler.profiles import GpuType, Partition, Profile
 from toolkit.scheduler.programs import Scheduler
 from toolkit.scheduler.requests import RequestTemplate, RequestTemplates
-from toolkit.scheduler.values import NO_TIME_LIMIT, check_partition, parse_time
+from toolkit.scheduler.values import NO_TIME_LIMIT, check_partition, is_name, parse_time
 from toolkit.support.errors import WrongInput
 
 if TYPE_CHECKING:
@@ -131,13 +131,13 @@ def _partition(queue: Queue, hosts: Sequence[HostFacts], *, of_slots: bool) -> P
 def _is_partition(name: str) -> bool:
     """Whether a job can name this partition, and a profile can hold it."""
     try:
-        return "," not in check_partition(name)
+        return is_name(name) and "," not in check_partition(name)
     except WrongInput:
         return False
 
 
 def _is_type(name: str | None) -> bool:
-    return name is not None and GPU_TYPE.fullmatch(name) is not None
+    return name is not None and is_name(name) and GPU_TYPE.fullmatch(name) is not None
 
 
 def _least(*values: int | None) -> int | None:
@@ -188,7 +188,7 @@ def slurm_settings(text: str) -> dict[str, str]:
 
 def slurm_accounts(text: str) -> tuple[str, ...]:
     """The accounts in `sacctmgr --noheader --parsable2 show associations format=account`."""
-    return tuple(dict.fromkeys(line.strip() for line in text.splitlines() if line.strip()))
+    return tuple(dict.fromkeys(name for line in text.splitlines() if is_name(name := line.strip())))
 
 
 # ---- PBS
@@ -257,7 +257,8 @@ def grid_engine_environments(fields: Sequence[dict[str, str]]) -> RequestTemplat
     names = sorted(
         found["pe_name"]
         for found in fields
-        if found.get("allocation_rule") == "$pe_slots" and re.fullmatch(r"[A-Za-z0-9._-]+", found.get("pe_name", ""))
+        if found.get("allocation_rule") == "$pe_slots"
+        and re.fullmatch(r"[A-Za-z0-9._-]{1,255}", found.get("pe_name", ""))
     )
     preferred = next(
         (name for name in names if name in ("smp", "threaded", "openmp", "shm")), names[0] if names else None

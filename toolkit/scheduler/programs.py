@@ -5,15 +5,18 @@ from __future__ import annotations
 import os
 import re
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from toolkit.scheduler import grid_engine, pbs, slurm
 from toolkit.scheduler.environment import clean_environment
 from toolkit.scheduler.states import JobState, State
+from toolkit.scheduler.values import is_name
 from toolkit.support.enums import StrEnum
 from toolkit.support.errors import MissingOnHost, ProgramFailed
 from toolkit.support.processes import run_contained
+from toolkit.support.text import shorten
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -84,7 +87,7 @@ def submitted_job(scheduler: Scheduler, printed: str) -> str:
         number = grid_engine.submitted_job(printed)
     else:
         number = pbs.submitted_job(printed)
-    if number is None:
+    if number is None or not is_name(number):
         program = "sbatch" if scheduler is Scheduler.SLURM else "qsub"
         raise ProgramFailed(
             f"{program} printed no job ID: {printed.strip()[:200]!r}",
@@ -109,7 +112,7 @@ def query(
     for state in found:
         for job in jobs:
             if belongs(state.job, job):
-                by_job[job].append(state)
+                by_job[job].append(replace(state, reason=shorten(state.reason), nodes=shorten(state.nodes)))
     gone = "the scheduler no longer knows it, and keeps no account of how it ended"
     return {job: tuple(states) or (JobState(job, State.GONE, reason=gone),) for job, states in by_job.items()}
 
@@ -149,6 +152,7 @@ def _query_grid_engine(jobs: Sequence[str], env: Mapping[str, str | None] | None
         run_contained(["qstat", "-u", "*"], env=env, timeout=_TIMEOUT).require("asking Grid Engine for its jobs").stdout
     )
     broken = [state.job.partition(".")[0] for state in grid_engine.parse_qstat(shown) if "E" in state.reported]
+    broken = [job for job in broken if job in jobs]
     details = grid_engine.parse_details(
         run_contained(["qstat", "-j", ",".join(dict.fromkeys(broken))], env=env, timeout=_TIMEOUT).stdout
         if broken

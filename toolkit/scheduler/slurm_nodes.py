@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from toolkit.scheduler.numbers import leading, whole
 from toolkit.scheduler.slurm import parse_time, scontrol_fields
 from toolkit.scheduler.states import HostFacts
+from toolkit.support.text import shorten
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -91,7 +92,7 @@ def parse_node(line: str) -> Node | None:
         cpus_used=whole(values.get("CPUAlloc")) or 0,
         gpus=parse_gres(values.get("Gres", ""))[0],
         gpus_used=parse_gres(values.get("GresUsed", ""))[0],
-        reason=line.partition(" Reason=")[2].strip(),
+        reason=shorten(line.partition(" Reason=")[2].strip()),
         slurmd_started=parse_time(values.get("SlurmdStartTime", "None")),
     )
 
@@ -113,7 +114,7 @@ def parse_queue(text: str) -> tuple[QueuedJob, ...]:
     """Lines of `squeue --noheader --format=QUEUE_FORMAT`."""
     rows = [line.split("|", 5) for line in text.splitlines()]
     return tuple(
-        QueuedJob(job=job, name=name, partition=partition, state=state, elapsed=elapsed, where=where)
+        QueuedJob(*map(shorten, (job, name, partition, state, elapsed, where)))
         for job, partition, state, elapsed, where, name in (row for row in rows if len(row) == 6)
     )
 

@@ -12,6 +12,7 @@ NO_TIME_LIMIT = 0
 _KIND_AND_COUNT = re.compile(r"(?:(?P<kind>[A-Za-z0-9][A-Za-z0-9._-]*):)?(?P<count>[0-9]{1,6})")
 _MEMORY = re.compile(r"(?P<number>[0-9]{1,9})(?:(?P<unit>[KMGTkmgt])[Bb]?)?")
 _WORD = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._@+-]*")
+_MAX_NAME = 255
 _WORDS = re.compile(rf"{_WORD.pattern}(?:,{_WORD.pattern})*")
 _ARRAY_PART = re.compile(r"(?P<first>[0-9]{1,9})(?:-(?P<last>[0-9]{1,9})(?::(?P<step>[1-9][0-9]{0,8}))?)?")
 
@@ -85,6 +86,14 @@ def check_count(value: int, option: str) -> int:
     if not 1 <= value < 1_000_000:
         refuse(option, value, "a number of at least 1", fix=f"For example: {option} 1")
     return value
+
+
+def is_name(text: str) -> bool:
+    """Whether something that a scheduler printed can be the name of a queue, a node or an account.
+
+    Names go to command lines, into files and on the screen. No scheduler allows names of more than 255 characters.
+    """
+    return 0 < len(text) <= _MAX_NAME and text.isprintable() and not text.startswith("-") and not re.search(r"\s", text)
 
 
 def check_partition(value: str, option: str = "--partition") -> str:

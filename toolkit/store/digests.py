@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from toolkit.store.trusted import Untrusted, open_directory, open_file
+from toolkit.support.durable import write_out
 from toolkit.support.files import make_directory, open_regular
 
 if TYPE_CHECKING:
@@ -47,7 +48,7 @@ class Digests:
         after = os.fstat(descriptor)
         if _identity(before) != _identity(after):
             raise OSError("the file changed while it was read")
-        self._remember(after, digest)
+        self._remember(descriptor, after, digest)
         return digest
 
     def forget(self, status: os.stat_result) -> None:
@@ -77,17 +78,18 @@ class Digests:
             return None
         return found[4]
 
-    def _remember(self, status: os.stat_result, digest: str) -> None:
+    def _remember(self, descriptor: int, status: os.stat_result, digest: str) -> None:
         """Nothing depends on it: a full disk is no error here."""
         if self.directory is None or time.time_ns() - status.st_ctime_ns < _SETTLED_NS:
             return
         name = _name(status)
         new = self.directory / f".{name}.{os.getpid()}.{time.monotonic_ns()}"
         with contextlib.suppress(OSError):
+            write_out(descriptor)
             make_directory(self.directory)
             try:
-                descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-                with os.fdopen(descriptor, "w") as file:
+                note = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+                with os.fdopen(note, "w") as file:
                     file.write(f"{status.st_size} {status.st_mtime_ns} {status.st_ctime_ns} {digest}\n")
                 new.rename(self.directory / name)
             except BaseException:

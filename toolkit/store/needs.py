@@ -45,7 +45,7 @@ def note_image(own: Path, image: Path, recipe: str, used: Iterable[Path]) -> Non
     with contextlib.suppress(OSError, CtkError):
         make_directory(own / _DIRECTORY)
         name = hashlib.sha256(os.fsencode(image.absolute())).hexdigest()
-        write_atomically(own / _DIRECTORY / name, json.dumps(content) + "\n", mode=0o600)
+        write_atomically(own / _DIRECTORY / name, json.dumps(content) + "\n", mode=0o600, durable=False)
 
 
 def images(own: Path, *, forget: bool = False) -> tuple[ImageNeeds, ...]:

@@ -9,9 +9,9 @@ import shutil
 from typing import TYPE_CHECKING
 
 from toolkit.store.entries import RECORD, Entry, Kind, Record, is_about, is_file_name, is_key, write_record
-from toolkit.store.removing import FULL
 from toolkit.support.errors import MissingOnHost, ProgramFailed, WrongInput
-from toolkit.support.files import open_regular
+from toolkit.support.files import FULL, format_free, open_regular
+from toolkit.support.paths import LARGER_AREA
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -91,8 +91,8 @@ def writing(own: Path) -> Iterator[None]:
     except OSError as error:
         if error.errno in FULL:
             raise MissingOnHost(
-                f"no space left on the disk or quota of the store {own}: {error.strerror}",
-                fix="`ctk cache prune --older 7d` removes what was not used for a week. Or set CTK_HOME elsewhere.",
+                f"no space left on the disk or quota of the store {own}: {error.strerror} ({format_free(own)})",
+                fix=LARGER_AREA,
                 code="disk-full",
             ) from error
         raise MissingOnHost(

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-import errno
 import os
 import secrets
 from typing import TYPE_CHECKING
 
 from toolkit.store.entries import RECORD, Kind
 from toolkit.support.errors import MissingOnHost
+from toolkit.support.files import FULL
 from toolkit.support.staging import remove_tree
 
 if TYPE_CHECKING:
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
 # Whatever has this name is nobody's any more: any process may remove it at any time.
 _PREFIX = ".removed-"
-FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
 def identity(path: Path) -> tuple[int, int] | None:

@@ -17,7 +17,7 @@ from toolkit.store.entries import RECORD, Entry, Kind, Record
 from toolkit.store.keeping import keep_in_use
 from toolkit.store.publishing import content_name, entry_of, make_entry, writing
 from toolkit.store.removing import identity, remove_entry, sweep_removed
-from toolkit.support.errors import MissingOnHost, WrongInput
+from toolkit.support.errors import CtkError, MissingOnHost, WrongInput
 from toolkit.support.files import make_directory
 from toolkit.support.paths import site_path, user_path
 from toolkit.support.staging import staging
@@ -154,7 +154,7 @@ class Store:
                 sweep_removed(self.own)
                 try:
                     directory = stack.enter_context(staging(self.own))
-                except WrongInput as error:
+                except CtkError as error:
                     raise error.__cause__ or error from None
             yield directory
 

@@ -9,7 +9,7 @@ from typing import IO, TYPE_CHECKING
 
 if TYPE_CHECKING:
     import subprocess
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
 _HEAD = 64 << 10  # bytes of a stream that are kept, besides the last part
 KEPT = 4 << 20
@@ -51,6 +51,10 @@ class Capture:
         if len(self._tail) > 2 * self._kept:
             self._shorten()
 
+    def recent(self) -> str:
+        """The end of what has come so far, in which all of the last read is."""
+        return bytes((self._tail or self._head)[-2 * _CHUNK :]).decode("utf-8", "replace")
+
     def text(self) -> str:
         """What was kept, as UTF-8."""
         if len(self._tail) > self._kept:
@@ -63,8 +67,10 @@ class Capture:
         self.dropped = True
 
 
-def capture_to_end(child: subprocess.Popen[bytes], captures: Sequence[Capture], deadline: float) -> bool:
+def capture_to_end(child: subprocess.Popen[bytes], captures: Sequence[Capture], deadline: Callable[[], float]) -> bool:
     """Read until the child ends, or the monotonic clock reaches `deadline`; whether it ended.
+
+    `deadline` is asked again whenever something was read: what the child prints may give it more time.
 
     A process that outlives the child and keeps its pipes holds nothing up.
     """
@@ -77,14 +83,14 @@ def capture_to_end(child: subprocess.Popen[bytes], captures: Sequence[Capture], 
         poll.register(end, select.POLLIN)
     try:
         while True:
-            patience = min(max(0.0, deadline - time.monotonic()) * 1000, _MAX_POLL if end is not None else _POLLING)
+            patience = min(max(0.0, deadline() - time.monotonic()) * 1000, _MAX_POLL if end is not None else _POLLING)
             ready = [descriptor for descriptor, _ in poll.poll(patience)]
             for descriptor in ready:
                 if descriptor in by_descriptor and not by_descriptor[descriptor].read():
                     poll.unregister(descriptor)
             if end in ready or (end is None and child.poll() is not None):
                 return True
-            if time.monotonic() >= deadline:
+            if time.monotonic() >= deadline():
                 return child.poll() is not None
     finally:
         if end is not None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -62,19 +61,3 @@ class ProgramFailed(CtkError):  # noqa: N818
         super().__init__(message, fix=fix, code=code)
         self.last_lines = last_lines
         self.log = log
-
-
-# A user can fix these by choosing another path. The others (a full or broken disk, no file handles) are the host's.
-_OF_THE_PATH = (
-    *(errno.EACCES, errno.EEXIST, errno.EISDIR, errno.ELOOP, errno.ENAMETOOLONG),
-    *(errno.ENOENT, errno.ENOTDIR, errno.EPERM),
-)
-
-
-def from_os_error(error: OSError) -> CtkError:
-    """The error for the user from an unexpected OSError, with its path."""
-    reason = error.strerror or str(error)
-    if error.filename is None:
-        return MissingOnHost(f"operating system error: {reason}", code="system-error")
-    kind = WrongInput if error.errno in _OF_THE_PATH else MissingOnHost
-    return kind(f"cannot use {error.filename}: {reason}", code="system-error")

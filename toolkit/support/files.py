@@ -14,6 +14,7 @@ import time
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, TextIO
 
+from toolkit.support.durable import sync_descriptor, sync_directory
 from toolkit.support.errors import CtkError, MissingOnHost, WrongInput
 from toolkit.support.ownership import is_trusted, user_name
 
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 
 _SECONDS_BETWEEN_TRIES = 0.05
 _LARGEST_TEXT = 8 * 2**20
+FULL = (errno.ENOSPC, errno.EDQUOT)
+_OF_DISKS = (*FULL, errno.EIO)
 _NO_LOCKS = (errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOLCK)  # flock(2) on Lustre that is mounted without `-o flock`
 
 
@@ -65,13 +68,16 @@ def refuse_link(path: Path) -> None:
 
 
 def write_atomically(
-    path: Path, content: str | bytes | IO[bytes], *, mode: int = 0o644, keep_mode: bool = False
+    path: Path, content: str | bytes | IO[bytes], *, mode: int = 0o644, keep_mode: bool = False, durable: bool = True
 ) -> None:
-    """Write `content` to `path` so that a reader sees the old file or the complete new one.
+    """Write `content` to `path` so that a reader sees the old file or the complete new one, also after a power failure.
+
+    Not `durable`: what can be made again, such as caches, where a power failure may leave a damaged file.
 
     Text is encoded as UTF-8; file names in it that are not UTF-8 keep their bytes. `mode` is subject to the umask, as
     for any new file; with `keep_mode` an existing file keeps its mode. Raises WrongInput if `path` is a symlink, a pipe
-    or a device, or the directory is missing or not writable.
+    or a device, or the directory is missing or not writable, and MissingOnHost if the disk is full (`disk-full`) or
+    broken.
     """
     import tempfile  # not at the top: commands that only read files start faster
 
@@ -84,6 +90,8 @@ def write_atomically(
     try:
         descriptor, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
     except OSError as error:
+        if error.errno in _OF_DISKS:
+            raise not_written(path, error) from error
         raise WrongInput(
             f"cannot write {path}: {error.strerror}",
             fix=f"{path.parent} must exist and be writable, or choose another directory.",
@@ -93,13 +101,18 @@ def write_atomically(
         with os.fdopen(descriptor, "wb") as file:
             shutil.copyfileobj(source, file)
             os.fchmod(file.fileno(), mode & ~current_umask() if kept is None else kept)
+            if durable:
+                file.flush()
+                sync_descriptor(file.fileno(), path)
         temporary.replace(path)
+        if durable:
+            sync_directory(path.parent)
     except BaseException as error:
         temporary.unlink(missing_ok=True)
         if isinstance(error, IsADirectoryError):
             raise WrongInput(f"cannot write {path}: it is a directory") from error
         if isinstance(error, OSError):
-            raise MissingOnHost(f"cannot write {path}: {error.strerror}") from error
+            raise not_written(path, error) from error
         raise
 
 
@@ -113,7 +126,7 @@ def open_log(path: Path) -> TextIO:
     try:
         descriptor = _open_to_write(path, os.O_APPEND, 0o666)
     except OSError as error:
-        raise MissingOnHost(f"cannot write {path}: {error.strerror}") from error
+        raise not_written(path, error) from error
     status = os.fstat(descriptor)
     if status.st_nlink > 1 or not is_trusted(status.st_uid):
         os.close(descriptor)
@@ -137,7 +150,7 @@ def read_small(path: Path) -> bytes:
     Raises WrongInput if it is not a regular file, which could block forever or never end, or has more than 8 MiB, and
     OSError if it cannot be read.
     """
-    with open(path, "rb", opener=_open_at_once) as file:
+    with open(path, "rb", opener=open_at_once) as file:
         if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
             raise WrongInput(
                 f"{path} is not a regular file", fix="Remove it, or choose another name.", code="not-a-file"
@@ -148,7 +161,7 @@ def read_small(path: Path) -> bytes:
     return content
 
 
-def _open_at_once(path: str, flags: int) -> int:
+def open_at_once(path: str, flags: int) -> int:
     """Open without waiting for the other end of a pipe."""
     return os.open(path, flags | os.O_NONBLOCK | os.O_NOCTTY)
 
@@ -205,7 +218,7 @@ def locked(path: Path, *, taken: CtkError | None = None) -> Iterator[None]:
     except BlockingIOError:
         raise taken or AssertionError("a lock without a timeout waits") from None
     except OSError as error:
-        raise MissingOnHost(f"cannot write {path}: {error.strerror}") from error
+        raise not_written(path, error) from error
     try:
         yield
     finally:
@@ -291,6 +304,29 @@ def format_size(size_bytes: float) -> str:
     return f"{size_bytes:.1f} TiB"
 
 
+def not_written(path: Path, error: OSError, fix: str | None = None) -> MissingOnHost:
+    """The error of a disk where `path` could not be written: a full one (`disk-full`, with `fix`) or a broken one."""
+    reason = error.strerror or str(error)
+    if error.errno in FULL:
+        return MissingOnHost(
+            f"cannot write {path}: {reason} ({format_free(path)})",
+            fix=fix
+            or "Free some space there, or choose another directory; `quota -s` may show a quota that is used up.",
+            code="disk-full",
+        )
+    return MissingOnHost(f"cannot write {path}: {reason}", code="system-error")
+
+
+def format_free(path: Path) -> str:
+    """What is free on the file system of `path`, which need not exist: '1.5 GiB free'."""
+    try:
+        status = os.statvfs(nearest_existing(path))
+    except OSError as error:  # a disk that fails, or a server that is gone
+        return f"free space not known: {error.strerror}"
+    files = ", no inodes free" if status.f_files and not status.f_favail else ""
+    return f"{format_size(status.f_bavail * status.f_frsize)} free{files}"
+
+
 def free_space(path: Path) -> int:
     """Bytes that this user can still write on the file system of `path`, which need not exist."""
     return shutil.disk_usage(nearest_existing(path)).free
@@ -298,6 +334,6 @@ def free_space(path: Path) -> int:
 
 def nearest_existing(path: Path) -> Path:
     """`path`, or the nearest directory above it that this user sees."""
-    while not os.path.exists(path):  # noqa: PTH110 - Path.exists fails below a directory that this user cannot enter
+    while path != path.parent and not os.path.exists(path):  # noqa: PTH110 - Path.exists fails below a directory that this user cannot enter
         path = path.parent
     return path

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import grp
 import os
 import pwd
 import stat
@@ -20,6 +21,23 @@ def user_name(uid: int) -> str:
         return pwd.getpwuid(uid).pw_name
     except KeyError:
         return f"user {uid}"
+
+
+def others_can_change(status: os.stat_result) -> bool:
+    """Whether a user other than this one and root can write to a file: its owner, or who its mode allows.
+
+    The group of a user's own name has no other members: with it, a umask of 002 is usual.
+    """
+    mode = status.st_mode
+    by_group = bool(mode & stat.S_IWGRP) and not _is_private(status.st_gid)
+    return not is_trusted(status.st_uid) or by_group or bool(mode & stat.S_IWOTH)
+
+
+def _is_private(gid: int) -> bool:
+    try:
+        return grp.getgrgid(gid).gr_name == pwd.getpwuid(os.geteuid()).pw_name
+    except KeyError:
+        return False
 
 
 def change_own_mode(

@@ -23,6 +23,10 @@ if TYPE_CHECKING:
 # which programs written in Go replace.
 _UNUSABLE = re.compile(r"[:,'\"\x00-\x1f\x7f\udc80-\udcff]")
 OVERLAY_SEPARATORS = {":": "colon", ",": "comma"}  # in the value of the runtime's option --overlay
+LARGER_AREA = (
+    "`ctk cache prune --older 7d` removes what was not used for a week. Or set CTK_HOME to a directory with more free "
+    "space, for example on scratch."
+)
 _PACKAGE = Path(__file__).resolve().parent.parent
 
 

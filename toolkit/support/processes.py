@@ -8,13 +8,15 @@ import os
 import shlex
 import signal
 import subprocess
+import time
 from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING, Any, cast
 
 from toolkit.support.capture import KEPT, Capture, capture_to_end, drain
 from toolkit.support.errors import MissingOnHost, ProgramFailed
+from toolkit.support.parallel import on_stop
 from toolkit.support.redaction import redact, redact_variable
-from toolkit.support.text import visible_word
+from toolkit.support.text import shorten, visible_word
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -27,7 +29,6 @@ _GRACE_SECONDS = 10.0  # apptainer needs a moment to unmount and to remove its o
 
 # These programs outlive this process, so nothing waits for them. Python warns when such a handle is dropped: keep them.
 _launched: list[subprocess.Popen[str]] = []
-
 _tracer: Callable[[str], None] | None = None
 
 
@@ -82,7 +83,7 @@ class Completed:
         """Return self, or raise ProgramFailed saying that `what` failed, with the program's last lines."""
         if self.ok:
             return self
-        lines = tuple((self.stderr.strip() or self.stdout.strip()).splitlines()[-12:])
+        lines = tuple(map(shorten, (self.stderr.strip() or self.stdout.strip()).splitlines()[-12:]))
         raise ProgramFailed(
             f"{what} failed: {self.argv[0]} exited with status {self.returncode}", fix=fix, last_lines=lines
         )
@@ -130,16 +131,16 @@ def contained(
     cwd: Path | None = None,
     kept: int = KEPT,
     changes: Mapping[str, str | None] | None = None,
+    step: Callable[[str], str | None] = lambda _: None,
+    start_factor: float = 1.0,
 ) -> Iterator[Callable[[float], Completed]]:
     """Start a program in a session of its own; after the block nothing of the session is left.
 
-    Yields what waits for its end, at most so many seconds from its start: a program that needs longer is ended. Of what
-    it prints, the first and the last part (`kept` bytes) are kept. Its standard input is a pipe without data, which
-    ends when the block does, or when this process is killed. `env` is its complete environment, of which `--trace`
-    shows `changes`. Raises MissingOnHost if there is no such program.
+    Yields what waits for its end, at most so many seconds, and then ends it. `step` says of the end of what it has
+    printed which step it has begun, None before the first: each has so many seconds, the start `start_factor` times as
+    many. Of its output, the first and the last part (`kept` bytes) are kept. Its standard input is a pipe without data.
+    `env` is its complete environment, of which `--trace` shows `changes`. Raises MissingOnHost if there is no program.
     """
-    import time
-
     trace(argv, changes)
     child = _start(argv, cwd, env=dict(env), stderr=subprocess.PIPE)
     started = time.monotonic()
@@ -149,22 +150,33 @@ def contained(
         return child.poll() is not None
 
     def wait(timeout: float) -> Completed:
-        timed_out = not capture_to_end(child, (output, errors), started + timeout)
-        if timed_out:
+        begun, since = None, started
+
+        def deadline() -> float:
+            nonlocal begun, since
+            if (now := step(output.recent()) or begun) != begun:
+                begun, since = now, time.monotonic()
+            return since + (timeout if begun else timeout * start_factor)
+
+        if timed_out := not capture_to_end(child, (output, errors), deadline):
             end_session(child.pid, ended, grace=1.0)
         status = child.wait()
         drain((output, errors))
-        is_cut = output.dropped or errors.dropped
-        return Completed(tuple(argv), status, output.text(), errors.text(), timed_out, is_cut)
+        cut = output.dropped or errors.dropped
+        return Completed(tuple(argv), status, output.text(), errors.text(), timed_out, cut)
+
+    def kill() -> None:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(child.pid, signal.SIGKILL)
 
     with child:
         try:
-            yield wait
+            with on_stop(kill):
+                yield wait
         finally:
             if not ended():
                 end_session(child.pid, ended, grace=1.0)
-            with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.killpg(child.pid, signal.SIGKILL)
+            kill()
 
 
 def run_contained(
@@ -335,8 +347,6 @@ def _ended_on_error(child: subprocess.Popen[str]) -> Iterator[None]:
 
 def end_session(leader: int, ended: Callable[[], bool], grace: float = _GRACE_SECONDS) -> None:
     """Send SIGTERM to the session led by process `leader`, and SIGKILL after `grace` seconds."""
-    import time
-
     for number, patience in ((signal.SIGTERM, grace), (signal.SIGKILL, 5.0)):
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(leader, number)

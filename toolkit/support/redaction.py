@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import re
 
+from toolkit.support.secret_names import looks_random
+
 HIDDEN = "(hidden)"
 
 # Each pattern has a bounded length, so that a malicious line cannot take minutes to match.
@@ -25,11 +27,17 @@ _SECRET_NAME = re.compile(
 )
 
 # Tokens by their prefixes, whatever the variable is called: GitHub, GitLab, Hugging Face, Slack, AWS, PyPI, npm,
-# Google, NVIDIA, OpenAI and others with `sk-`, a JSON web token.
+# Google, NVIDIA, OpenAI and others with `sk-`, a JSON web token; then those of Neptune, W&B, Replicate, Groq, xAI,
+# Databricks, Docker, LangSmith, Vault, Stripe, SendGrid, Kaggle, DigitalOcean, Perplexity, Tavily and Telegram.
 _TOKEN = re.compile(
     r"(?<![A-Za-z0-9])(?:gh[pousr]_[A-Za-z0-9]{10,}|github_pat_\w{10,}|gl[a-z]{2,4}-[A-Za-z0-9_-]{20,}|hf_[A-Za-z0-9]{20,}"
     r"|xox[a-z]-[A-Za-z0-9-]{10,}|A[KS]IA[A-Z0-9]{16}(?![A-Za-z0-9])|pypi-AgEI[A-Za-z0-9_-]{10,}|npm_[A-Za-z0-9]{30,}"
-    r"|AIza[A-Za-z0-9_-]{30,}|nvapi-[A-Za-z0-9_-]{20,}|sk-[A-Za-z0-9_-]{32,}|eyJ[A-Za-z0-9_-]{10,}\.eyJ[A-Za-z0-9_.-]+)"
+    r"|AIza[A-Za-z0-9_-]{30,}|nvapi-[A-Za-z0-9_-]{20,}|sk-[A-Za-z0-9_-]{32,}|eyJ[A-Za-z0-9_-]{10,}\.eyJ[A-Za-z0-9_.-]+"
+    r"|eyJhcGlf[A-Za-z0-9+/=_-]{20,}|wandb_v\d_[A-Za-z0-9_]{20,}|r8_[A-Za-z0-9]{30,}|gsk_[A-Za-z0-9]{30,}|xai-[A-Za-z0-9]{30,}"
+    r"|dapi[0-9a-f]{32}|dckr_[op]at_[A-Za-z0-9_-]{20,}|lsv2_[a-z]{2}_[A-Za-z0-9_]{20,}|hv[sb]\.[A-Za-z0-9_-]{20,}"
+    r"|[sr]k_(?:live|test)_[A-Za-z0-9]{16,}|SG\.[A-Za-z0-9_-]{16,}\.[A-Za-z0-9_-]{16,}|KGAT_[0-9a-f]{20,}|do[opr]_v1_[0-9a-f]{32,}"
+    r"|pplx-[A-Za-z0-9]{32,}|tvly-[A-Za-z0-9-]{20,}|ya29\.[A-Za-z0-9_-]{20,}|GOCSPX-[A-Za-z0-9_-]{20,}|xapp-\d-[A-Za-z0-9-]{10,}"
+    r"|\d{8,10}:AA[A-Za-z0-9_-]{33}(?![A-Za-z0-9_-]))"
 )
 
 # A proxy may be given without a scheme: user:password@proxy:3128. An @ after the host may be part of a password.
@@ -37,47 +45,47 @@ _SERVER = re.compile(
     r"(?P<scheme>\w+://)?(?:[^\s/?#]*@)?(?P<host>[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)*)(?P<port>:\d+)?(?:[/?#][^@]*)?"
 )
 
-# A refusal matches whole words: TOKENIZERS_PARALLELISM is not a token, SSL_KEY_FILE is a path, MAX_TOKENS=512 a number.
-_SECRET_WORD = re.compile(
-    r"(?:TOKEN|SECRET|PASS(?:WORD|WD|PHRASE)?|(?<=_)PWD|KEY|CREDENTIAL|AUTH|WEBHOOK|COOKIE)S?\d*(?:_|$)", re.IGNORECASE
-)
-_PLACE_NAME = re.compile(r"_(?:FILE|PATH|DIR|SOCK|NAME|TYPE|METHOD)$", re.IGNORECASE)
-# The addresses of webhooks that are known to be secrets: Slack, Discord, Microsoft Teams, Google Chat.
+# The addresses of webhooks that are known to be secrets: Slack, Discord, Microsoft Teams, Google Chat, and others.
 _WEBHOOK_ADDRESS = re.compile(
     r"//(?:hooks\.slack\.com/(?:services|workflows|triggers)|discord(?:app)?\.com/api/(?:v\d+/)?webhooks"
-    r"|[\w.-]{1,100}\.webhook\.office\.com|outlook\.office(?:365)?\.com/webhook|chat\.googleapis\.com/v1/spaces)/",
+    r"|[\w.-]{1,100}\.webhook\.office\.com|outlook\.office(?:365)?\.com/webhook|chat\.googleapis\.com/v1/spaces"
+    r"|api\.telegram\.org/bot\d|hooks\.zapier\.com/hooks|open\.(?:feishu\.cn|larksuite\.com)/open-apis/bot"
+    r"|[\w.-]{1,100}/hooks/[a-z0-9]{26}|maker\.ifttt\.com/trigger)(?:/(?![${<])|\d|$)",
     re.IGNORECASE,
 )
-_CREDENTIAL = re.compile(r"\b(?:Bearer|Basic)\s{1,9}[A-Za-z0-9_.~+/=-]{8}")
-# Fewer names than of variables: --pad-token, --sort-key and --auth-method are usual in programs that train.
-_SECRET_OPTION = re.compile(
-    r"--?(?:[\w-]+[-_])?(?:(?:api|access|secret|auth|hf|github|wandb)[-_](?:key|token)|password|passwd|webhook(?:[-_]url)?)",
-    re.IGNORECASE,
+# "Basic training" is none.
+_CREDENTIAL = re.compile(r"\b(?:Bearer|Basic)\s{1,9}(?=[A-Za-z_.~+/-]{0,60}[0-9=])[A-Za-z0-9_.~+/=-]{8}")
+_PRIVATE_KEY = re.compile(r"-----BEGIN (?:[A-Z0-9]{1,20} ){0,4}PRIVATE KEY(?: BLOCK)?-----|AGE-SECRET-KEY-1")
+# user:password@ in a URL. Neither a port, a digest nor a reference to a variable is a password; a user name alone is
+# none either (ssh://git@…), unless it is a token.
+_URL_LOGIN = re.compile(
+    r"(?<=://)(?P<user>[^\s/?#:@'\"]{0,200})(?::(?!\d+(?:[/?#]|$))(?P<password>[^\s'\"]{1,1000}?))?@(?!sha256:)"
 )
-_PLAIN_VALUE = re.compile(r"[+-]?\d{1,6}(?:\.\d+)?|true|false|yes|no|on|off|none|auto", re.IGNORECASE)
 
 
-def holds_credentials(text: str) -> bool:
-    """Whether a token, a URL with a password, the address of a webhook or an HTTP credential is in `text`."""
-    if _TOKEN.search(text) or _CREDENTIAL.search(text):
-        return True
-    return "://" in text and bool(_USER.search(text) or _PASSWORD.search(text) or _WEBHOOK_ADDRESS.search(text))
+def credential_in(text: str) -> str | None:
+    """The form of a credential in `text` that is one whatever it is called; None if there is none.
+
+    `token`, `private-key`, `header` (an HTTP credential), `url` (with a password) or `webhook`.
+    """
+    if _TOKEN.search(text):
+        return "token"
+    if _PRIVATE_KEY.search(text):
+        return "private-key"
+    if _CREDENTIAL.search(text):
+        return "header"
+    if "://" not in text:
+        return None
+    if any(_is_login(match) for match in _URL_LOGIN.finditer(text)):
+        return "url"
+    return "webhook" if _WEBHOOK_ADDRESS.search(text) else None
 
 
-def is_secret_option(name: str, value: str) -> bool:
-    """Whether an option of some program, such as `--api-key`, has a secret as its value."""
-    return _SECRET_OPTION.fullmatch(name) is not None and _PLAIN_VALUE.fullmatch(value) is None
-
-
-def holds_secret(name: str, value: str) -> bool:
-    """Whether a variable holds a secret, judged by its name, or by a token or a password in its value."""
-    if holds_credentials(value):
-        return True
-    if not value or not _SECRET_WORD.search(name) or _PLACE_NAME.search(name):
-        return False
-    if name.upper().endswith("_PWD"):  # a password, unless it is a working directory
-        return not value.startswith("/")
-    return "PASS" in name.upper() or _PLAIN_VALUE.fullmatch(value) is None
+def _is_login(match: re.Match[str]) -> bool:
+    password = match["password"]
+    if password is None:
+        return looks_random(match["user"])
+    return not password.startswith(("$", "{", "<", "%(", "*"))
 
 
 def redact(text: str) -> str:

@@ -13,7 +13,9 @@ import time
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
+from toolkit.support.durable import exchange, sync, sync_directory
 from toolkit.support.errors import MissingOnHost, WrongInput
+from toolkit.support.files import FULL, not_written
 from toolkit.support.namespace import as_owner
 from toolkit.support.ownership import change_own_mode
 from toolkit.support.processes import run
@@ -31,12 +33,14 @@ def staging(parent: Path) -> Iterator[Path]:
     """A new directory in `parent`, removed when the block ends. First remove the directories of killed processes there.
 
     A running process holds a lock on the file `lock` in its directory, so that its directory is not removed. Raises
-    WrongInput if `parent` is not a writable directory.
+    WrongInput if `parent` is not a writable directory, MissingOnHost (`disk-full`).
     """
     sweep(parent)
     try:
         directory = Path(tempfile.mkdtemp(prefix=_prefix(), dir=parent))
     except OSError as error:
+        if error.errno in FULL:
+            raise not_written(parent, error) from error
         raise WrongInput(f"cannot write to {parent}: {error.strerror}", fix="Choose a writable directory.") from error
     try:
         # A file, not the directory itself: NFS gives an exclusive lock only on what is open for writing (flock(2)).
@@ -163,15 +167,27 @@ def _open_directories(path: Path) -> None:
 
 
 def put_in_place(new: Path, final: Path) -> None:
-    """Rename `new`, a file or a directory on the same file system, to `final`, and replace an existing one."""
+    """Rename `new`, a file or a directory on the same file system, to `final`, and replace an existing one.
+
+    Both are on the disk before and after: a power failure leaves the old one or the new one. Raises OSError.
+    """
+    sync(new)
     if not final.is_dir() or final.is_symlink():
         new.replace(final)
-        return
-    aside = new.with_name(f"{new.name}.old")
+    elif not exchange(new, final):
+        _exchange_by_renames(new, final)
+    sync_directory(final.parent)
+    sync_directory(new.parent)
+    remove_tree(new)
+
+
+def _exchange_by_renames(new: Path, final: Path) -> None:
+    """Swap two directories. Between the renames the old one is next to `final`: what is in `new.parent` is swept."""
+    aside = final.with_name(f".{final.name}.{new.parent.name}.old")
     final.rename(aside)
     try:
         new.rename(final)
     except BaseException:
         aside.rename(final)
         raise
-    remove_tree(aside)
+    aside.rename(new)

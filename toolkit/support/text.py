@@ -20,6 +20,7 @@ _INVISIBLE = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u180f\u
 # The C1 controls, and the Bidi_Control characters of Unicode, which show text in another order than it is read in.
 _HIDDEN_CONTROL = re.compile("[\x80-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 _JOINER, _EMOJI_STYLE = "\u200d", "\ufe0f"
+_MAX_SHOWN = 500  # characters
 
 
 def nearest(word: str, known: Iterable[str]) -> str | None:
@@ -68,6 +69,11 @@ def path_argument(path: Path | str) -> str:
 def count(number: int, singular: str, plural: str | None = None) -> str:
     """count(1, 'node') -> '1 node'; count(2, 'node') -> '2 nodes'."""
     return f"{number} {singular if number == 1 else plural or singular + 's'}"
+
+
+def shorten(text: str) -> str:
+    """`text`, or its beginning if it is longer than anything that a user would read in a message."""
+    return text if len(text) <= _MAX_SHOWN else f"{text[:_MAX_SHOWN]}…"
 
 
 def printable(text: str, *, keep: str = "") -> str:

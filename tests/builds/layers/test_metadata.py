@@ -42,10 +42,10 @@ def test_assembled_image_keeps_only_partitions_and_the_oci_config(tmp_path: Path
 
 
 def test_base_without_descriptors_for_the_layers_is_named_before_a_script_runs(tmp_path: Path) -> None:
-    """Of 48 descriptors, an image needs four besides its partitions; those of the base's own metadata become free."""
-    base = write_sif(tmp_path / "x.sif", [Part(0x4001, b"x"), system(b"hsqs"), *[overlay(b"hsqs")] * 41])
+    """Of 48 descriptors, an image needs five besides its partitions; those of the base's own metadata become free."""
+    base = write_sif(tmp_path / "x.sif", [Part(0x4001, b"x"), system(b"hsqs"), *[overlay(b"hsqs")] * 40])
     require_room(base, 2)
-    with pytest.raises(WrongInput, match=f"{base} has no room for 7 more data objects") as error:
+    with pytest.raises(WrongInput, match=f"{base} has no room for 8 more data objects") as error:
         require_room(base, 3)
     assert (error.value.code, error.value.fix) == (
         "too-many-layers",

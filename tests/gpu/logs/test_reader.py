@@ -6,17 +6,26 @@ import bz2
 import gzip
 import io
 import lzma
+import random
 import subprocess
 import sys
 import time
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.gpu.logs.corpus import CASES
-from toolkit.gpu.logs import reader
+from toolkit.gpu.logs import notes, reader
+from toolkit.gpu.logs.judge import judge_log
+from toolkit.gpu.logs.patterns import patterns
 from toolkit.gpu.logs.reader import read_log
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from toolkit.gpu.logs.patterns import Pattern
 
 USED = "GPU available: True (cuda), used: True"
 MIB = 1 << 20
@@ -67,7 +76,7 @@ def test_an_accelerate_line_is_found_behind_a_rank() -> None:
 
 
 def test_more_ranks_than_any_job_has_are_not_told_apart(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reader, "_MAX_RANKS", 3)
+    monkeypatch.setattr(notes, "_MAX_RANKS", 3)
     ranks = [rank for _, _, rank in seen("".join(f"{rank}: {USED}\n" for rank in range(50)).encode())]
     assert ranks == [0, 1, 2, None]
 
@@ -148,6 +157,113 @@ def test_a_hostile_line_takes_no_long_time(piece: str) -> None:
     assert time.process_time() - began < 5
 
 
+# Whatever its content, a log is read at 1 GiB a minute. Of these, some lines are too many to be looked at.
+letters = random.Random(3)  # noqa: S311 - the same letters each time
+CORES = [core.encode() for pattern in patterns() for core in pattern.cores]
+
+
+def word(length: int = 6) -> bytes:
+    return bytes(letters.choices(b"abcdefghijklmnopqrstuvwxyz", k=length))
+
+
+SLOW: dict[str, Callable[[], bytes]] = {
+    "each line matches": lambda: b"Using device: cuda\n",
+    "each line matches and differs": lambda: b"INFO:%s:Using device: cuda\n" % word(8),
+    "each line is of another rank": lambda: b"[rank%d]: step %s device: cuda\n" % (letters.randrange(2000), word()),
+    "each line has a word of all patterns in turn": lambda: letters.choice(CORES) + b" " + word() + b"\n",
+    "one line with words of all patterns": lambda: letters.choice(CORES) + b" " + word() + b" ",
+    "words that many patterns begin with": lambda: (
+        b" ".join(word(letters.randrange(2, 9)) for _ in range(8)) + b" gpu cuda device memory\n"
+    ),
+    "a progress bar": lambda: (
+        b"Epoch 3: %d%%|####7   | gpu_mem 10.2G loss=0.%d \r" % (letters.randrange(100), letters.randrange(10**6))
+    ),
+    "newlines": lambda: b"\n" * 16000 + b"Using device: cuda\n",
+    "NULs": lambda: bytes(100_000),
+    "escapes": lambda: b"\x1b[31m" * 1000 + word() + b" gpu\n",
+    "NCCL": lambda: (
+        b"n1:%d [%d] NCCL INFO Channel %02d : 0[%x] -> 1[%x] via P2P/IPC/read\n"
+        % tuple(letters.randrange(2**16) for _ in range(5))
+    ),
+}
+
+
+def content_of(kind: str, size: int) -> bytes:
+    pieces, length = [], 0
+    while length < size:
+        pieces.append(SLOW[kind]())
+        length += len(pieces[-1])
+    return b"".join(pieces)[:size]
+
+
+@pytest.mark.parametrize("kind", SLOW)
+def test_content_that_is_made_to_be_slow_takes_a_bounded_time(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Behind the lines that are all looked at; `make soak` measures 1 GiB. A loaded machine gets ten times the time."""
+    monkeypatch.setattr(reader, "_ALL", 0)
+    monkeypatch.setattr(reader, "_ALL_TEXT", 0)
+    content = content_of(kind, 2 * MIB)
+    began = time.process_time()
+    read_log(io.BytesIO(content))
+    assert time.process_time() - began < 10 * 2 * 60 / 1024
+
+
+def test_lines_that_differ_only_in_numbers_are_all_looked_at() -> None:
+    log = "".join(f"2024-05-22 10:11:12,{number:06} step {number} gpu_temp 61 C\n" for number in range(150_000))
+    read = read_log(io.BytesIO((log + "Using device: cuda\n").encode()))
+    assert [found.pattern.id for found in read.sightings] == ["script-using-gpu"]
+    assert not read.unread
+
+
+def test_a_line_of_the_cpu_among_too_many_lines_is_not_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A log of which lines were left out that could be of the CPU is not called one of the GPU."""
+    monkeypatch.setattr(reader, "_ALL", 10)
+    lines = [f"INFO:{word(9).decode()}:Using device: cuda\n" for _ in range(3000)]
+    lines[1500] = "INFO:x:Using device: cpu\n"
+    read = read_log(io.BytesIO("".join(lines).encode()))
+    judgement = judge_log(read)
+    assert (read.unread, judgement.verdict.value) == (True, "not-known")
+    assert [found.code for found in judgement.findings] == ["log-not-fully-read"]
+
+
+def test_lines_left_out_that_could_only_be_of_the_gpu_do_not_matter(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reader, "_ALL", 10)
+    lines = [f"n1:{number}:{number} [0] NCCL INFO Channel 00 : {word().decode()}\n" for number in range(3000)]
+    read = read_log(io.BytesIO("".join(lines).encode()))
+    assert (read.unread, judge_log(read).verdict.value) == (False, "gpu-used")
+
+
+@pytest.mark.parametrize("pattern", patterns(), ids=lambda pattern: pattern.id)
+def test_no_regex_takes_long(pattern: Pattern) -> None:
+    """On what a pattern begins with, repeated: the time of a bad regex would grow with a power of the length."""
+    pieces = [
+        "",
+        " ",
+        "- ",
+        "1 ",
+        "1:1 ",
+        "(",
+        "cuda ",
+        "cpu ",
+        "gpu ",
+        "device ",
+        "using ",
+        "model on ",
+        "no gpu found ",
+    ]
+    for core in pattern.cores:
+        for piece in pieces:
+            line = f"{core}{piece * 1600}"[:600] if pattern.message else f"{core}{piece * 1600}"[:1600]
+            again = f"{core} {piece}" * 400
+            best = min(_seconds(pattern, line) for _ in range(2)), min(_seconds(pattern, again[:600]) for _ in range(2))
+            assert max(best) < 0.02, (core, piece)
+
+
+def _seconds(pattern: Pattern, line: str) -> float:
+    began = time.thread_time()
+    pattern.regex.search(line)
+    return time.thread_time() - began
+
+
 MEASURE = """
 import resource, sys
 from toolkit.gpu.logs.reader import read_log
@@ -155,8 +271,8 @@ log = read_log(sys.stdin.buffer)
 print(log.size, len(log.sightings), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
 """
 KINDS = {
-    "lines": b"Epoch 3 step 1200 loss 0.0123 gpu_mem 10.2G lr 1e-4 time 0.123 data 0.001 img/s 1234\n",
-    "one-line": b"Epoch 3: 47%|####7     | 587/1250 gpu_mem 10.2G loss=0.0123 ",
+    "lines": b"Epoch 3 step 1200 loss 0.0123 mem 10.2G lr 1e-4 time 0.123 data 0.001 img/s 1234\n",
+    "one-line": b"Epoch 3: 47%|####7     | 587/1250 mem 10.2G loss=0.0123 ",
     "binary": bytes(range(256)).replace(b"\n", b" "),
 }
 
@@ -174,3 +290,20 @@ def test_memory_does_not_grow_with_the_log(kind: str) -> None:
         return memory
 
     assert peak(24) < peak(2) + 8 * 1024  # KiB
+
+
+def test_memory_in_each_line_of_a_long_log_does_not_make_it_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reader, "_ALL", 10)
+    rows = "".join(
+        f"      1/100      {number % 90 + 2}.{number:05}G      1.201      1.871   28\n" for number in range(5000)
+    )
+    read = read_log(io.BytesIO(rows.encode()))
+    assert (read.unread, judge_log(read).verdict.value) == (False, "gpu-used")
+
+
+def test_more_steps_than_are_looked_at_keep_the_verdict(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reader, "_ALL", 1000)
+    row = "epoch {} step {} loss 0.{:06} gpu_mem {}.{}G\n".format
+    rows = "".join(row(step // 10_000, step, step, step % 70 + 1, step % 10) for step in range(40_000))
+    read = read_log(io.BytesIO(f"Using device: cuda\n{rows}".encode()))
+    assert (read.unread, judge_log(read).verdict.value) == (False, "gpu-used")

@@ -74,16 +74,16 @@ def test_stub_that_a_branch_preloads_is_a_warning(tmp_path: Path, script: str, t
 
 
 @pytest.mark.parametrize(("branch", "told"), [(False, "error"), (True, "warning")])
-@pytest.mark.parametrize("numpy", ["opt/more", SITE])
+@pytest.mark.parametrize("site", ["opt/more", SITE])
 def test_distribution_that_a_branch_puts_on_the_path_is_a_warning(
-    tmp_path: Path, branch: bool, told: str, numpy: str
+    tmp_path: Path, branch: bool, told: str, site: str
 ) -> None:
-    """numpy 2 under torch 2.2.2: an error wherever it lies for sure, whatever else the branch adds."""
+    """torchvision of another torch: an error wherever it lies for sure, whatever else the branch adds."""
     script = "export PYTHONPATH=/opt/more"
     other = distribution("rich", "13.0", "opt/more")
     files = environment(f'if [ "$X" ]; then {script}; fi' if branch else script)
-    found = audit(tmp_path, torch("2.2.2"), distribution("numpy", "2.2.6", numpy), other, files)
-    assert severities(found, "incompatible-versions") == ["error" if numpy == SITE else told]
+    found = audit(tmp_path, torch("2.2.2"), distribution("torchvision", "0.15.2", site), other, files)
+    assert severities(found, "companion-out-of-step") == ["error" if site == SITE else told]
 
 
 def test_framework_that_a_branch_puts_on_the_path_breaks_no_verdict(tmp_path: Path) -> None:

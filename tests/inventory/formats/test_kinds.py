@@ -23,6 +23,7 @@ CONTENTS = {
     PathKind.PAGE: b"\n <!DOCTYPE html><html>",
     PathKind.DEFINITION: b"Bootstrap: docker\n",
     PathKind.EMPTY: b"",
+    PathKind.DAMAGED: bytes(100),
     PathKind.OTHER_FILE: b"SIF_MAGIC at the wrong place",
     PathKind.SIF: b"#!/usr/bin/env run-singularity\n".ljust(32, b"\0") + b"SIF_MAGIC\0",  # cut off: still a SIF
 }

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import pytest
+
 from tests.gpu.small_images import SITE, audit, codes
 from tests.inventory.making import distribution
 from tests.real.wheels import elf
@@ -27,3 +29,14 @@ def test_a_jax_plugin_s_requirements_say_which_cudnn() -> None:
     assert untold_sonames("12", requires)[-1] == "libcudnn.so.8"
     assert "libcudnn" not in str(untold_sonames("12", []))
     assert untold_sonames("13", requires) == []
+
+
+@pytest.mark.parametrize(
+    ("plugin", "rocm", "files"), [("rocm60", "6", True), ("rocm7", "7", True), ("rocm7", "7", False)]
+)
+def test_jax_for_amd_comes_with_a_plugin(tmp_path: Path, plugin: str, rocm: str, files: bool) -> None:
+    library = {f"jax_plugins/xla_{plugin}/xla_rocm_plugin.so": b""} if files else {}
+    parts = [distribution(name, "0.5.0", SITE) for name in ("jax", "jaxlib", f"jax-{plugin}-plugin")]
+    found = audit(tmp_path, *parts, distribution(f"jax-{plugin}-pjrt", "0.5.0", SITE, library))
+    assert found.frameworks[0].facts.build.rocm == rocm
+    assert found.verdict.value == ("gpu-ready" if files else "gpu-broken")

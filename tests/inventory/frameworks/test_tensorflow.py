@@ -46,3 +46,16 @@ def test_tensorflow_until_2_2_says_a_major_version_where_the_library_has_a_minor
     found = audit(tmp_path, distribution("tensorflow-gpu", "2.0.0", SITE, package), libraries, path)
     assert found.verdict.value == "gpu-ready"
     assert found.frameworks[0].facts.build.cuda == "10.0"
+
+
+@pytest.mark.parametrize(("header", "rocm"), [("#define TF_ROCM_VERSION 60000\n", "6.0.0"), ("", "")])
+def test_tensorflow_for_amd_names_its_rocm(tmp_path: Path, header: str, rocm: str) -> None:
+    package = {
+        "tensorflow/__init__.py": "",
+        "tensorflow/python/platform/build_info.py": "import collections\nbuild_info = collections.OrderedDict("
+        "[('is_cuda_build', False), ('is_rocm_build', True), ('is_tensorrt_build', False)])\n",
+        "tensorflow/include/external/local_config_rocm/rocm/rocm/rocm_config.h": header,
+    }
+    found = audit(tmp_path, distribution("tensorflow-rocm", "2.14.0.600", SITE, package))
+    assert found.verdict.value == "gpu-ready"
+    assert found.frameworks[0].facts.build.rocm == rocm

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import subprocess
 import time
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -17,9 +18,6 @@ from toolkit.jobs.dialects.text import script_text
 from toolkit.jobs.model import Job
 from toolkit.scheduler.programs import Scheduler
 from toolkit.scheduler.values import parse_array
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 JOB = Job("x", "./trial.sif", ("program", "word"))
 SGE, PBS, TORQUE = Scheduler.GRID_ENGINE, Scheduler.OPENPBS, Scheduler.TORQUE
@@ -214,9 +212,60 @@ def test_results_and_temporary_directory(ground: Ground, scheduler: Scheduler) -
     job = replace(JOB, results=True, node_tmp=True, cpus_per_task=4)
     assert ground.run(scheduler, job, TMPDIR=str(ground.directory / "local")).status == 0
     assert (ground.directory / "results/x-7/x").exists()
-    assert f"tmp {ground.directory}/local/ctk-7-" in ground.log()
+    assert f"tmp {ground.directory}/local/ctk-tmp-{socket.gethostname()}-7-" in ground.log()
     assert "omp 4" in ground.log()
     assert list((ground.directory / "local").iterdir()) == []
+
+
+def process(pid: int) -> str:
+    """A process as the name of a directory of --node-tmp has it: PID namespace, PID and start."""
+    start = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19]
+    return f"{Path('/proc/self/ns/pid').stat().st_ino}-{pid}-{start}"
+
+
+@EACH
+def test_a_directory_that_a_killed_job_left_is_removed_by_the_next(ground: Ground, scheduler: Scheduler) -> None:
+    """Not one of a job or a program that runs, nor of another node or PID namespace, nor what a symlink leads to."""
+    local, kept = ground.directory / "local", ground.directory / "kept"
+    host = f"ctk-tmp-{socket.gethostname()}"
+    gone = subprocess.Popen(["sleep", "60"])
+    dead = process(gone.pid)
+    gone.kill()
+    gone.wait()
+    namespace = dead.partition("-")[0]
+    stay = [
+        f"{host}-2-{process(os.getpid())}-run123",
+        f"{host}-3-{dead}-used12",
+        f"ctk-tmp-elsewhere-4-{dead}-abc123",
+        f"{host}-5-1{dead}-abc123",
+        f"{host}-images",
+        f"{host}-7-{dead}-longer1",
+    ]
+    removed = [f"{host}-1-{dead}-abc123", f"{host}-1.n1-{namespace}-{os.getpid()}-1-reused"]
+    for path in (kept, *(local / name for name in (*stay, *removed))):
+        path.mkdir(parents=True)
+        (path / "file").touch()
+    (local / f"{host}-6-{dead}-linked").symlink_to(kept)
+    ground.program("apptainer", "true")
+    using = subprocess.Popen(["sleep", "60"], env={**os.environ, "TMPDIR": str(local / stay[1])})
+    try:
+        assert ground.run(scheduler, replace(JOB, node_tmp=True), TMPDIR=str(local)).status == 0
+    finally:
+        using.kill()
+        using.wait()
+    assert {path.name for path in local.iterdir()} == {*stay, f"{host}-6-{dead}-linked"}
+    assert (kept / "file").exists()
+
+
+@EACH
+def test_python_prints_at_once_unless_the_user_says_otherwise(ground: Ground, scheduler: Scheduler) -> None:
+    ground.program("apptainer", 'echo "unbuffered ${PYTHONUNBUFFERED-unset}."')
+    for given, seen in (({}, "1"), ({"PYTHONUNBUFFERED": ""}, ""), ({"PYTHONUNBUFFERED": "x"}, "x")):
+        ground.run(scheduler, **given)
+        assert ground.log().rpartition("unbuffered ")[2].startswith(f"{seen}.\n")
+    inherits = replace(JOB, inherited=("PYTHONUNBUFFERED",))
+    assert ground.run(scheduler, inherits).status == 2
+    assert "PYTHONUNBUFFERED is not set in this job" in ground.log()
 
 
 @EACH
@@ -228,7 +277,7 @@ def test_processes_are_started_by_mpirun_with_the_variables(ground: Ground, sche
     assert ground.run(scheduler, job, A="1", PBS_NODEFILE=str(nodes)).status == 0
     (line,) = (line for line in ground.log().splitlines() if line.startswith("started"))
     assert line.startswith("started -n 2 --map-by ppr:2:node --bind-to none -x ")
-    assert " -x OMP_NUM_THREADS -x A " in line
+    assert " -x OMP_NUM_THREADS -x PYTHONUNBUFFERED -x A " in line
     assert (f"--hostfile {nodes} " in line) is (scheduler is not SGE)
     assert line.endswith("/apptainer --quiet exec ./trial.sif program word")
 

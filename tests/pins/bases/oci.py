@@ -10,12 +10,11 @@ import gzip
 import hashlib
 import io
 import json
-import socket
 import ssl
 import tarfile
 import threading
 import time
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING, Any
@@ -135,27 +134,6 @@ def serving(registry: Registry, certificate: tuple[Path, Path] | None = None) ->
     finally:
         server.shutdown()
         server.server_close()
-
-
-@contextmanager
-def dripping(begin: bytes, again: bytes, pause: float) -> Iterator[str]:
-    """The address of a server that sends `begin` to each client, then `again` without an end."""
-
-    def drip(client: socket.socket) -> None:
-        with client, suppress(OSError):
-            client.sendall(begin)
-            while True:
-                client.sendall(again)
-                time.sleep(pause)
-
-    def accept() -> None:
-        with suppress(OSError):
-            while True:
-                threading.Thread(target=drip, args=server.accept()[:1], daemon=True).start()
-
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        threading.Thread(target=accept, daemon=True).start()
-        yield f"127.0.0.1:{server.getsockname()[1]}"
 
 
 def _handler(registry: Registry) -> type[BaseHTTPRequestHandler]:

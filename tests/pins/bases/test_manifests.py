@@ -13,12 +13,12 @@ from toolkit.pins.bases.manifests import (
     IMAGE_TYPES,
     INDEX_TYPES,
     Platform,
-    WrongContent,
     parse_config,
     parse_manifest,
     parse_object,
     sha256,
 )
+from toolkit.support.http_client import WrongContent
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=5),

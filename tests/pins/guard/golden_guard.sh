@@ -1,5 +1,9 @@
 # The ctk guard: no command below may change the GPU framework of the base.
-ctk_guard=$(mktemp -d "${TMPDIR:-/tmp}/ctk-guard.XXXXXX" 2>/dev/null || mktemp -d /tmp/ctk-guard.XXXXXX)
+ctk_guard=$(mktemp -d "${TMPDIR:-/tmp}/ctk-new.XXXXXX" 2>/dev/null || mktemp -d /tmp/ctk-new.XXXXXX)
+# The directory gets its name when it is open: the next build removes one that no process has open.
+exec 9<"$ctk_guard"
+ctk_named=${ctk_guard%/*}/ctk-guard.${ctk_guard##*.}
+mv "$ctk_guard" "$ctk_named" && ctk_guard=$ctk_named
 cat > "$ctk_guard/lock.json" <<'CTK_END_OF_FILE'
 <lock.json>
 CTK_END_OF_FILE

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import hashlib
 import json
+import os
+import signal
 import threading
+import time
 from http.server import BaseHTTPRequestHandler
 from typing import TYPE_CHECKING, ClassVar
 
@@ -17,6 +21,7 @@ from toolkit.pins.index.downloads import bring_files, kept_files
 from toolkit.pins.index.locate import Wanted
 from toolkit.recipes.model import Index
 from toolkit.store.store import Store
+from toolkit.support import http_client
 from toolkit.support.errors import MissingOnHost, ProgramFailed
 
 if TYPE_CHECKING:
@@ -36,6 +41,7 @@ class Mirror(BaseHTTPRequestHandler):
 
     faults: ClassVar[dict[str, list[str]]] = {}
     asked: ClassVar[list[str]] = []
+    sizes: ClassVar[int] = True  # or the one that it claims of each file
     lock = threading.Lock()
 
     def do_GET(self) -> None:
@@ -43,7 +49,9 @@ class Mirror(BaseHTTPRequestHandler):
         if parts[0] == "simple":
             name = parts[1]
             file = f"{name}-1.0-py3-none-any.whl"
-            row = {"filename": file, "url": f"/files/{name}/{file}", "size": len(CONTENT.get(name, b""))}
+            row = {"filename": file, "url": f"/files/{name}/{file}"}
+            if self.sizes:
+                row["size"] = self.sizes if self.sizes > 1 else len(CONTENT.get(name, b""))
             self._send(json.dumps({"files": [row] if name in CONTENT else []}).encode())
             return
         name = parts[1]
@@ -52,6 +60,23 @@ class Mirror(BaseHTTPRequestHandler):
             fault = self.faults[name].pop(0) if self.faults.get(name) else ""
         if fault.isdecimal():
             self.send_error(int(fault))
+        elif fault == "endless":
+            self.send_response(200)
+            self.end_headers()
+            with contextlib.suppress(OSError):
+                while True:
+                    self.wfile.write(bytes(1 << 16))
+        elif fault.startswith(("file:", "https:")):
+            self.send_response(302)
+            self.send_header("Location", fault)
+            self.end_headers()
+        elif fault == "drip":
+            self.send_response(200)
+            self.end_headers()
+            with contextlib.suppress(OSError):
+                while True:
+                    self.wfile.write(b"x")
+                    time.sleep(0.05)
         elif fault == "short":
             self._send(CONTENT[name][:1000], length=len(CONTENT[name]))
         else:
@@ -70,7 +95,7 @@ class Mirror(BaseHTTPRequestHandler):
 @pytest.fixture
 def mirror(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     Mirror.faults, Mirror.asked = {}, []
-    monkeypatch.setattr(downloads._Download, "wait", lambda _self, _seconds: None)
+    monkeypatch.setattr(downloads, "wait", lambda _seconds: None)
     for name in ("UV_INDEX_URL", "PIP_INDEX_URL", "http_proxy"):
         monkeypatch.delenv(name, raising=False)
     with serving(Mirror) as address:
@@ -107,17 +132,52 @@ def test_lost_connections_and_busy_servers_are_tried_again(mirror: str, store: S
         (["404"], "index-not-found", "nothing found"),
         (["403"], "index-credentials", "refuses access"),
         (["500"] * 4, "index-unreachable", "returned status 500"),
+        (["endless"], "answer-too-large", r"for p3-1.* sends more than 48\.8 KiB"),
+        (["drip"] * 4, "index-unreachable", r"sends less than 1\.0 KiB a second"),
+        (["file:///etc/hostname"], "index-unreachable", "returned status 302, which leads nowhere"),
     ],
 )
 def test_one_bad_file_has_one_message_and_all_others_are_kept(
-    mirror: str, store: Store, faults: list[str], code: str, text: str
+    mirror: str, store: Store, faults: list[str], code: str, text: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(http_client, "WINDOW", 0.5)
     Mirror.faults = {"p3": list(faults)}
     with pytest.raises(ProgramFailed, match=text) as caught:
         bring_files(WANTED, (), store)
     assert caught.value.code == code
     assert len(kept_files(WANTED, store)) == len(WANTED) - 1
     assert len(Mirror.asked) == len(WANTED) - 1 + len(faults), "a status of 4xx is final"
+
+
+def test_the_first_interruption_ends_a_download_and_leaves_nothing(
+    mirror: str, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Mirror.faults = {name: ["drip"] for name in CONTENT}
+    threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT)).start()
+    start = time.monotonic()
+    with pytest.raises(KeyboardInterrupt):
+        bring_files(WANTED, (), store)
+    assert time.monotonic() - start < 2.5
+    assert not [path for path in store.own.rglob("*") if path.is_file() and path.name != ".trusted"]
+
+
+def test_a_file_without_a_declared_size_has_a_largest_one(
+    mirror: str, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(downloads, "_LARGEST", 100_000)
+    monkeypatch.setattr(Mirror, "sizes", False)
+    Mirror.faults = {"p0": ["endless"]}
+    with pytest.raises(ProgramFailed, match=r"sends more than 97\.7 KiB") as caught:
+        bring_files(WANTED, (), store)
+    assert caught.value.code == "answer-too-large"
+    assert len(kept_files(WANTED, store)) == len(WANTED) - 1
+
+
+def test_a_size_that_no_file_has_breaks_no_progress(mirror: str, store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Mirror, "sizes", 10**4000)
+    shares: list[float] = []
+    bring_files(WANTED, (), store, lambda done, total: shares.append(done / total))
+    assert max(shares) < 1e-3
 
 
 def test_several_reasons_are_all_named(mirror: str, store: Store) -> None:

@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.hostile_server import dripping
 from tests.pins.small_index import serve_index
 from tests.real.company import serving
+from toolkit.pins.index import remote
 from toolkit.pins.index.locate import Locator, Wanted, page_addresses, unreachable
 from toolkit.recipes.model import Index, IndexKind
 
@@ -79,6 +81,23 @@ def test_each_failure_has_its_message(error: Exception, code: str, text: str) ->
     found = unreachable("the package index https://index.example", error)
     assert found.code == code
     assert text in found.message
+
+
+@pytest.mark.parametrize("url", ["file:///tmp/thing", "FTP://127.0.0.1/thing", "data:,thing"])
+def test_a_link_of_an_index_leads_to_no_other_protocol(url: str) -> None:
+    page = f'{{"files": [{{"filename": "{FILE}", "url": "{url}"}}, {{"filename": "{FILE}", "url": "right"}}]}}'
+    with serving(_json(page)) as address:
+        located = Locator([Index("lying", f"{address}/simple")]).locate(WANTED)
+    assert [place.url for place in located.places] == [f"{address}/simple/thing/right"]
+    assert [problem.code for problem in located.problems] == ["unsafe-link"]
+
+
+def test_a_page_has_a_largest_size(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(remote, "_LARGEST", 1000)
+    with dripping(b"HTTP/1.1 200 OK\r\n\r\n", b"<a>" * 1000, 0) as host:
+        located = Locator([Index("endless", f"http://{host}/simple")]).locate(WANTED)
+    assert [problem.code for problem in located.problems] == ["answer-too-large"]
+    assert "sends more than 1000 B" in located.problems[0].message
 
 
 def _json(text: str) -> type:

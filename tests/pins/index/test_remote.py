@@ -11,6 +11,7 @@ from tests.pins.small_index import Open
 from tests.real.company import file_server
 from toolkit.pins.index import remote
 from toolkit.pins.index.remote import RemoteFile
+from toolkit.support.http_client import TooLarge
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -37,5 +38,5 @@ def test_remote_file_too_large_to_be_sent_as_a_whole_is_refused(
 ) -> None:
     (tmp_path / "data").write_bytes(b"0" * 1000)
     monkeypatch.setattr(remote, "_LARGEST", 999)
-    with file_server(tmp_path, Open) as address, pytest.raises(ValueError, match="whole files only"):
+    with file_server(tmp_path, Open) as address, pytest.raises(TooLarge, match="more than 999 B"):
         RemoteFile(f"{address}/data")

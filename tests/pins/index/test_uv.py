@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
-from toolkit.pins.index.uv import Uv, index_address
-from toolkit.support.errors import ProgramFailed
-
-if TYPE_CHECKING:
-    from pathlib import Path
+from toolkit.pins.index.uv import Uv, area_errors, index_address
+from toolkit.support.errors import MissingOnHost, ProgramFailed
 
 _PROGRAM = """#!/bin/sh
 env | grep -E '^(UV_SYSTEM_CERTS|SSL_CERT_FILE)=' | sort
@@ -53,6 +50,24 @@ def test_refused_certificate_differs_from_missing_network(tmp_path: Path, cause:
         uv(tmp_path, cause, 2).call(["pip", "compile"], tmp_path)
     assert raised.value.code == code
     assert raised.value.fix
+
+
+@pytest.mark.parametrize(("number", "code"), [(28, "disk-full"), (122, "disk-full"), (5, "system-error")])
+def test_a_disk_on_which_uv_cannot_write_is_named(tmp_path: Path, number: int, code: str) -> None:
+    cause = f"failed to write to file {tmp_path}/cache/x: {os.strerror(number)} (os error {number})"
+    with pytest.raises(MissingOnHost, match=f"cannot write {tmp_path}/cache: {os.strerror(number)}") as raised:
+        uv(tmp_path, cause, 2).call(["pip", "compile"], tmp_path)
+    assert raised.value.code == code
+    assert ("CTK_HOME" in (raised.value.fix or "")) is (code == "disk-full")
+
+
+def test_a_question_to_uv_on_a_full_disk_names_the_work_area(tmp_path: Path) -> None:
+    words = f"cannot write {tmp_path}: No space left on device .* free"
+    with pytest.raises(MissingOnHost, match=words) as raised, area_errors(tmp_path):
+        Path("/dev/full").write_text("x")
+    assert raised.value.code == "disk-full"
+    with pytest.raises(FileNotFoundError), area_errors(tmp_path):
+        (tmp_path / "none").read_text()
 
 
 def test_uv_trusts_what_this_host_trusts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,13 +2,26 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+import pytest
+
 from tests.pins.python_targets import TENSORFLOW, TORCH, distribution, target
 from tests.pins.resolver.test_aliases import KNOWN
+from tests.pins.small_index import Open
+from tests.real.company import file_server, make_wheel
 from toolkit.pins.bases.target import PythonTarget
 from toolkit.pins.lock.protected import protect
 from toolkit.pins.resolver.aliases import Alias, base_aliases, with_aliases
 from toolkit.pins.resolver.constraints import hard_constraints
-from toolkit.pins.resolver.resolve import Request, first_question
+from toolkit.pins.resolver.question import Answer, Question
+from toolkit.pins.resolver.resolve import Request, find_releases, first_question
+from toolkit.support.errors import ProgramFailed
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from toolkit.pins.index.uv import Uv
 
 
 def test_variant_of_base_counts_as_installed_under_each_served_name() -> None:
@@ -38,3 +51,27 @@ def test_a_base_without_variants_has_no_aliases() -> None:
     assert {alias.by for alias in base_aliases(TENSORFLOW, KNOWN)} == {"tensorflow"}
     request = Request(TORCH, ("timm",), protect(TORCH, KNOWN))
     assert with_aliases(request, ()) is request
+
+
+@pytest.mark.index
+@pytest.mark.parametrize("own", [False, True])
+def test_an_index_leads_to_a_file_of_this_host_only_if_it_is_one(
+    uv: Uv, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, own: bool
+) -> None:
+    """uv 0.13 reads a file that a page of an http index names. A directory that the user names for uv is read."""
+    index = tmp_path / "index/simple/thing"
+    make_wheel(tmp_path / "files", "thing", "1.0")
+    (wheel,) = (tmp_path / "files").rglob("*.whl")
+    index.mkdir(parents=True)
+    (index / "index.html").write_text(f'<a href="{wheel.as_uri()}">{wheel.name}</a>')
+    if own:
+        monkeypatch.setenv("UV_FIND_LINKS", str(wheel.parent))
+    with file_server(tmp_path / "index", Open) as address:
+        monkeypatch.setenv("UV_DEFAULT_INDEX", f"{address}/simple")
+        question = Question(TORCH, ("thing",))
+        if own:
+            assert find_releases(uv, question, Answer({"thing": "1.0"}, {}))[1]["thing"][0].url == wheel.as_uri()
+            return
+        with pytest.raises(ProgramFailed, match=r"an address of thing-1\.0-py3-none-any\.whl that is not") as caught:
+            find_releases(uv, question, Answer({"thing": "1.0"}, {}))
+    assert caught.value.code == "unsafe-link"

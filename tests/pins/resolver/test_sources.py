@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+import bz2
+import gzip
 import io
+import lzma
 import tarfile
+from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.pins.bases.test_compiled import FLASH, MATURIN
 from tests.pins.python_targets import TORCH
 from toolkit.pins.bases.compiled import needs_of
+from toolkit.pins.resolver import sources
 from toolkit.pins.resolver.sources import SourceFiles, build_requirements, read_archive, refuse_other_python
 from toolkit.support.errors import CheckFailed
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 
 def test_what_setup_py_imports_is_installed_to_build_it() -> None:
@@ -71,3 +79,55 @@ def test_source_that_forbids_the_python_is_refused(texts: dict[str, str | None],
     with pytest.raises(CheckFailed) as caught:
         refuse_other_python("x 1", SourceFiles(texts), TORCH)
     assert caught.value.message == f"x 1 requires Python {refused}; the base has Python 3.11.2"
+
+
+def _tar(*members: tuple[str, bytes, int]) -> bytes:
+    """A tar of members: the name, the type, and the size, which is claimed and not there."""
+    blocks = b""
+    for name, type_, size in members:
+        member = tarfile.TarInfo(name)
+        member.type, member.size = type_, size
+        blocks += member.tobuf(tarfile.GNU_FORMAT)
+    return blocks + bytes(200_000)
+
+
+@pytest.mark.parametrize("compress", [bytes, gzip.compress, bz2.compress, lzma.compress])
+@pytest.mark.parametrize(
+    "content",
+    [
+        _tar(("x-1/setup.py", tarfile.REGTYPE, 150_000), ("x-1/PKG-INFO", tarfile.REGTYPE, 1)),
+        _tar(("x-1/large", tarfile.REGTYPE, 500 << 30)),
+        _tar(("x-1/header", tarfile.XHDTYPE, 500 << 30)),
+        _tar(("x-1/name", tarfile.GNUTYPE_LONGNAME, 5 << 20)),
+        b"",
+        b"no archive",
+    ],
+)
+def test_an_archive_that_expands_without_end_is_refused(
+    compress: Callable[[bytes], bytes], content: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sources, "_UNPACKED", 100_000)
+    with pytest.raises(CheckFailed) as caught:
+        read_archive("x-1.tar.gz", compress(content))
+    assert caught.value.code == "unreadable-source"
+
+
+@pytest.mark.parametrize("compress", [bytes, gzip.compress, bz2.compress, lzma.compress])
+def test_an_archive_is_read_whatever_compressed_it(compress: Callable[[bytes], bytes]) -> None:
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w") as archive:
+        member = tarfile.TarInfo(f"x-1/{'d' * 120}/setup.py")
+        member.size = 3
+        archive.addfile(member, io.BytesIO(b"abc"))
+        member = tarfile.TarInfo("x-1/setup.py")
+        member.size = 3
+        archive.addfile(member, io.BytesIO(b"abc"))
+    content = read_archive("x-1.tar.gz", compress(buffer.getvalue()))
+    assert content.texts == {"setup.py": "abc"}
+
+
+def test_a_damaged_archive_is_refused() -> None:
+    content = gzip.compress(_tar(("x-1/setup.py", tarfile.REGTYPE, 10)))
+    for damaged in (content[:40], content[:30] + bytes(40) + content[70:], b"\x1f\x8b", b"BZh9", b"\xfd7zXZ\0"):
+        with pytest.raises(CheckFailed):
+            read_archive("x-1.tar.gz", damaged)

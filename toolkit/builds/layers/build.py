@@ -26,17 +26,21 @@ from toolkit.builds.offline import require_step
 from toolkit.builds.values import read_value
 from toolkit.definitions.layered import METADATA, LayerName
 from toolkit.inventory.formats.layers import layer_names
+from toolkit.inventory.formats.sif import read_sif
+from toolkit.inventory.formats.sif_digests import digest_of_part, partition_digests
 from toolkit.inventory.formats.sif_edit import copy_base
 from toolkit.pins.bases.steady import unchanged
 from toolkit.pins.guard.log import seconds_of_imports
 from toolkit.pins.guard.over_layers import GuardedLayers, judge_apt, judge_base
-from toolkit.support.content import state_of_copied
+from toolkit.store.digests import Digests
+from toolkit.support.content import others_can_change_in, state_of_copied
 from toolkit.support.errors import CtkError, ProgramFailed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from pathlib import Path
 
+    from toolkit.builds.context import BuildContext
     from toolkit.builds.layers.layer import Layer
     from toolkit.builds.state import BuildState
     from toolkit.builds.values import Value
@@ -95,7 +99,10 @@ class BuildLayers:
     def _build(self, state: BuildState, stored: StoredLayers) -> None:
         lock = state.plan.locked.lock if state.plan.locked else None
         room = self._room(state)
-        with unchanged(state.plan.request.base_state), _workers(self.base, self.image) as (workers, copied):
+        with (
+            unchanged(state.plan.request.base_state),
+            _workers(self.base, self.image, state.context) as (workers, copied),
+        ):
             if lock is not None:
                 state.listener.on_step("comparing the base with the lock")
                 require_passed(judge_base(lock, self.base), state)
@@ -116,9 +123,10 @@ class BuildLayers:
             written.result()
         state.layers, state.packer = layer_names(self.image), packer_version()  # with those of a layered base
         state.used = tuple(layer.path for layer in layers)
+        state.digests = {**copied.result(), **_digests(self.image, layers)}
         state.import_seconds = seconds_of_imports(state.transcript.last_lines)
 
-    def _write(self, copied: Future[None], layers: tuple[Layer, ...], room: LayerRoom) -> None:
+    def _write(self, copied: Future[dict[str, str]], layers: tuple[Layer, ...], room: LayerRoom) -> None:
         metadata = inspect_object(self.base, layers, room.runtime, self.scratch)
         copied.result()
         assemble(self.image, layers, self.text, metadata)
@@ -232,18 +240,55 @@ class BuildLayers:
 
 
 @contextlib.contextmanager
-def _workers(base: Path, image: Path) -> Iterator[tuple[ThreadPoolExecutor, Future[None]]]:
-    """Threads, of which one first copies `base` to `image`, and this copy. An error in the block stops it."""
+def _workers(
+    base: Path, image: Path, context: BuildContext
+) -> Iterator[tuple[ThreadPoolExecutor, Future[dict[str, str]]]]:
+    """Threads, of which one first copies `base` to `image`, and the digests of the partitions that are copied.
+
+    An error in the block stops it. Of a base in a shared store, the copy is compared with the digest of the entry: none
+    is returned then.
+    """
     stopped = threading.Event()
 
-    def stop_here(_done: int, _size: int) -> None:
+    def stop_here(*_bytes: int) -> None:
         if stopped.is_set():
             raise InterruptedError
 
+    def copy() -> dict[str, str]:
+        copy_base(base, image, stop_here)
+        if not others_can_change_in(base):
+            return partition_digests(base, context.locks.cache, stop_here)
+        if Digests(None).of_file(image) != context.store.digests.of_file(base):
+            raise _changed_in_store(base)
+        return {}
+
     with ThreadPoolExecutor(2) as workers:
-        copied = workers.submit(copy_base, base, image, stop_here)
+        copied = workers.submit(copy)
         try:
             yield workers, copied
         except BaseException:
             stopped.set()
             raise
+
+
+def _digests(image: Path, layers: tuple[Layer, ...]) -> dict[str, str]:
+    """The known digests of the layers in `image`, by name; those that others can change in a shared store are compared.
+
+    Raises ProgramFailed (`store-changed`).
+    """
+    known = {layer.name: layer.digest for layer in layers if layer.digest is not None}
+    for layer in layers:
+        if layer.digest is not None and others_can_change_in(layer.path):
+            with image.open("rb") as file:
+                found = next(found for found in reversed(read_sif(image).descriptors) if found.name == layer.name)
+                if digest_of_part(file.fileno(), found) != layer.digest:
+                    raise _changed_in_store(layer.path)
+    return known
+
+
+def _changed_in_store(path: Path) -> ProgramFailed:
+    return ProgramFailed(
+        f"{path} does not have the content that ctk read before, and its times are the same",
+        fix="Ask the owner of the store to run `ctk cache verify --remove`, or build without that store.",
+        code="store-changed",
+    )

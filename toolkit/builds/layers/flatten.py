@@ -13,6 +13,7 @@ from toolkit.builds.record import OBJECT_NAME
 from toolkit.inventory.contents.sbom import OBJECT_NAME as SBOM_NAME
 from toolkit.inventory.formats.images import mounted_partitions, open_partition
 from toolkit.inventory.formats.sif import DataType, FileSystem, Partition, PartitionType, read_sif
+from toolkit.inventory.formats.sif_digests import OBJECT_NAME as DIGESTS_NAME
 from toolkit.inventory.formats.sif_edit import NewObject, edit_sif, empty_sif, extract
 from toolkit.inventory.formats.tree import EntryKind
 from toolkit.support.errors import WrongInput
@@ -104,7 +105,7 @@ def _clear(tree: Path, entries: Iterable[tuple[EntryKind, str]], scratch: Path) 
 
 def _goes(found: Descriptor) -> bool:
     """Signatures are of what is not there any more; ctk's record names the layers, and is written with the list."""
-    return found.data_type == DataType.SIGNATURE or found.name in (OBJECT_NAME, SBOM_NAME)
+    return found.data_type == DataType.SIGNATURE or found.name in (OBJECT_NAME, SBOM_NAME, DIGESTS_NAME)
 
 
 def _kept(sif: Sif, found: Descriptor, scratch: Path) -> NewObject:

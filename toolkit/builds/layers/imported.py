@@ -61,7 +61,7 @@ class ImportMemory:
         content = {"seconds": seconds, "state": self._state(trace), "trace": asdict(trace)}
         with contextlib.suppress(OSError, CtkError):
             self.directory.mkdir(mode=0o700, exist_ok=True)
-            write_atomically(self._path(package), json.dumps(content), mode=0o600)
+            write_atomically(self._path(package), json.dumps(content), mode=0o600, durable=False)
 
     def _path(self, package: ImportedPackage) -> Path:
         return self.directory / f"{_hash(self.common, asdict(package))}.json"

@@ -11,8 +11,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Layer:
-    """A squashfs at `path` of `size` bytes; `name` is `ctk-layer-HASH`."""
+    """A squashfs at `path` of `size` bytes; `name` is `ctk-layer-HASH`, `digest` its `sha256:…` if that is known."""
 
     path: Path
     name: str
     size: int
+    digest: str | None = None

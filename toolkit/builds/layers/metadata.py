@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from toolkit.runtime.engine import Runtime
 
 INSPECT_OBJECT = "inspect-metadata.json"
-_OTHER_OBJECTS = 4  # definition, inspection, record, bill of materials
+_OTHER_OBJECTS = 5  # definition, inspection, record, bill of materials, digests
 _OCI_CONFIG = "oci-config.json"  # a build from a local SIF keeps it as well
 _METADATA = "/.singularity.d"
 _LABELS = f"{_METADATA}/labels.json"

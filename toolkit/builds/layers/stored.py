@@ -113,7 +113,7 @@ class StoredLayers:
         if any(character in str(entry.path) for character in OVERLAY_SEPARATORS) or not _has_mark(entry.path, name):
             return None
         self._used.append((entry.path, stamp))
-        return Stored(Layer(entry.path, name, entry.size))
+        return Stored(Layer(entry.path, name, entry.size, entry.digest))
 
 
 def _read_back(path: Path, cores: int | None, on_progress: Callable[[int, int], None] | None) -> None:

@@ -29,6 +29,7 @@ def base(described: Base) -> dict[str, Any]:
         "cudnn": described.cudnn,
         "rocm": described.rocm,
         "code": list(described.code),
+        "runs_on": list(described.runs_on),
         "driver": described.driver,
         "os": described.os,
         "glibc": described.glibc,

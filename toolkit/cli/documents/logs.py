@@ -10,7 +10,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from toolkit.gpu.logs.judge import Judgement
-    from toolkit.gpu.logs.reader import Log, Sighting
+    from toolkit.gpu.logs.notes import Sighting
+    from toolkit.gpu.logs.reader import Log
 
 
 def log_check(log: Path, seen: Log, result: Judgement) -> dict[str, Any]:

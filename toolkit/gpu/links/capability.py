@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from toolkit.gpu.framework_check import FrameworkCheck, Product
 
 # The audit's findings about the GPU and the driver that the probe saw.
-CODES = frozenset({"driver-too-old", "ptx-needs-newer-driver", "gpu-not-covered"})
+CODES = frozenset({"driver-too-old", "ptx-needs-newer-driver", "gpu-not-covered", "driver-without-gpu"})
 # Single precision with TF32 is right to three digits. Source: NVIDIA, A100 whitepaper (10 bits of mantissa).
 _TOLERANCE = 0.01
 # What the used memory grows by at least if a framework computes: a context of CUDA alone takes far more.

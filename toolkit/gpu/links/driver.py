@@ -127,13 +127,14 @@ def _hip_reason(probe: Probe) -> Finding:
         )
     where = f" It was loaded from {probe.hip_path}." if probe.hip_path else ""
     if probe.hip_init in (0, NO_DEVICE):
-        shown = f" ROCR_VISIBLE_DEVICES is {probe.visible_devices!r}." if probe.visible_devices is not None else ""
+        name = probe.visible_by or "ROCR_VISIBLE_DEVICES"
+        shown = f" {name} is {probe.visible_devices!r}." if probe.visible_devices is not None else ""
         known = answer(NO_DEVICE)
         return Finding(
             known.code,
             Severity.ERROR,
             f"HIP works but shows no GPU to this process.{where}{shown}",
-            known.fix.replace("CUDA_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES"),
+            known.fix.replace("CUDA_VISIBLE_DEVICES", name),
         )
     return Finding(
         "hip-init-failed",

@@ -11,18 +11,21 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from toolkit.gpu.logs.patterns import Kind
+from toolkit.gpu.logs.side_findings import at, endings, harmless, network, said
 from toolkit.gpu.verdicts import GpuVerdict
 from toolkit.support.findings import Finding, Severity
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from toolkit.gpu.logs.reader import Log, Sighting
+    from toolkit.gpu.logs.notes import Sighting
+    from toolkit.gpu.logs.reader import Log
 
 _ANY = "cuda"  # the family whose lines concern every framework
 _NETWORK = (Kind.TCP, Kind.RDMA)  # NCCL starts only on a GPU
 _ON_GPU = (Kind.USED, *_NETWORK, Kind.MEMORY, Kind.CRASH, Kind.CLAIM)
 _ON_CPU = (Kind.FALLBACK, Kind.CAUSE, Kind.CPU_CLAIM)
+_SAID = (Kind.CLAIM, Kind.CPU_CLAIM)
 _FAILED = (Kind.MEMORY, Kind.CRASH)
 _STOPPED = (Kind.GATE, Kind.NOT_STARTED)
 _VAGUE = (None, "log-cpu-used", "framework-gpu-start-failed")  # codes of lines that do not say why themselves
@@ -34,11 +37,15 @@ _MAX_RANKS_NAMED = 8
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """The verdict, the findings, and the lines that prove them, the deciding ones first."""
+    """The verdict, the findings, and the lines that prove them, the deciding ones first.
+
+    `only_said`: nothing but words of programs gives the verdict.
+    """
 
     verdict: GpuVerdict
     findings: tuple[Finding, ...]
     evidence: tuple[Sighting, ...]
+    only_said: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,9 +53,12 @@ class _Answer:
     """Where one framework of one rank computed: `on_gpu`, with the lines that decide it and those against it."""
 
     rank: int | None
+    family: str
     on_gpu: bool
     deciding: Sighting
     against: Sighting | None
+    # It did not go on to the CPU: it ended with an error.
+    failed: bool
 
 
 def judge_log(log: Log) -> Judgement:
@@ -57,21 +67,26 @@ def judge_log(log: Log) -> Judgement:
         return Judgement(GpuVerdict.NOT_KNOWN, tuple(_silence(log)), ())
     answers = _answers(log.sightings)
     verdict, decided = _verdict(answers)
+    doubts = _doubts(verdict, answers, log)
+    if doubts:
+        verdict, decided = GpuVerdict.NOT_KNOWN, []
     stopped = _stopped(log.sightings)
     if stopped and _is_last(stopped, log.sightings):
         return _not_started(stopped, log)
     findings = (
-        *_device_findings(verdict, decided, log),
+        *(doubts or _device_findings(verdict, decided, log)),
         *_contradictions(verdict, answers, decided),
         *_earlier_stop(stopped),
         *_failures(log.sightings, decided if verdict is GpuVerdict.USED else []),
         *_idle(log.sightings),
-        *_network(log.sightings),
-        *_endings(log.sightings),
-        *_harmless(log.sightings),
+        *network(log.sightings),
+        *endings(log.sightings),
+        *_unproven(log),
+        *harmless(log.sightings),
     )
     first = list({id(answer.deciding): answer.deciding for answer in decided}.values())
-    return Judgement(verdict, findings, _evidence(first, log.sightings))
+    only_said = bool(decided) and all(answer.deciding.pattern.kind in _SAID for answer in decided)
+    return Judgement(verdict, findings, _evidence(first, log.sightings), only_said)
 
 
 def _stopped(sightings: list[Sighting]) -> list[Sighting]:
@@ -90,26 +105,26 @@ def _not_started(stopped: list[Sighting], log: Log) -> Judgement:
     """The judgement of a job whose program did not start: the gate's own codes and fixes."""
     # That the program was not started explains nothing where the gate says why.
     causes = [seen for seen in stopped if seen.pattern.kind is Kind.GATE] or stopped
-    findings = [Finding(seen.code, Severity.ERROR, _said(seen), seen.fix) for seen in causes if seen.code]
+    findings = [Finding(seen.code, Severity.ERROR, said(seen), seen.fix) for seen in causes if seen.code]
     end = next((seen for seen in stopped if seen.pattern.kind is Kind.NOT_STARTED), None)
     if end is not None and causes is not stopped:
-        findings.append(Finding("log-not-started", Severity.INFO, _said(end)))
+        findings.append(Finding("log-not-started", Severity.INFO, said(end)))
     return Judgement(
         GpuVerdict.NOT_VISIBLE,
-        (*findings, *_endings(log.sightings), *_harmless(log.sightings)),
+        (*findings, *endings(log.sightings), *_unproven(log), *harmless(log.sightings)),
         _evidence(stopped, log.sightings),
     )
 
 
 def _earlier_stop(stopped: list[Sighting]) -> Iterator[Finding]:
     if stopped:
-        yield _contradiction(f"{_said(stopped[0])} A later line is of a program that ran.")
+        yield _contradiction(f"{said(stopped[0])} A later line is of a program that ran.")
 
 
 def _idle(sightings: list[Sighting]) -> Iterator[Finding]:
     for seen in sightings:
         if seen.pattern.kind is Kind.IDLE and seen.code:
-            yield Finding(seen.code, Severity.WARNING, _said(seen), seen.fix)
+            yield Finding(seen.code, Severity.WARNING, said(seen), seen.fix)
 
 
 def _answers(sightings: list[Sighting]) -> list[_Answer]:
@@ -121,16 +136,25 @@ def _answers(sightings: list[Sighting]) -> list[_Answer]:
             families = families - {_ANY} or families  # only causes, which are those of the frameworks
         for family in sorted(families, key=lambda family: (family == _ANY, family)):
             lines = [seen for seen in of_rank if seen.pattern.family in (family, _ANY)]
+            lines = [seen for seen in lines if not seen.pattern.weak] or lines
             deciding = _deciding(lines)
             if deciding is not None:
-                found.append(_answer(rank, deciding, lines))
+                found.append(_answer(rank, family, deciding, lines))
     return found
 
 
-def _answer(rank: int | None, deciding: Sighting, lines: list[Sighting]) -> _Answer:
+def _answer(rank: int | None, family: str, deciding: Sighting, lines: list[Sighting]) -> _Answer:
     on_gpu = deciding.pattern.kind in _ON_GPU
     opposite = _ON_CPU if on_gpu else (Kind.USED, *_NETWORK, Kind.CLAIM)
-    return _Answer(rank, on_gpu, deciding, _latest(seen for seen in lines if seen.pattern.kind in opposite))
+    against = _latest(seen for seen in lines if seen.pattern.kind in opposite)
+    return _Answer(rank, family, on_gpu, deciding, against, not on_gpu and _has_failed(deciding, lines))
+
+
+def _has_failed(deciding: Sighting, lines: list[Sighting]) -> bool:
+    """Whether a program ended for the reason that `deciding` gives, and no line is of one that went on on the CPU."""
+    errors = [seen for seen in lines if seen.is_error and seen.pattern.kind in (Kind.CAUSE, Kind.FALLBACK)]
+    went_on = [seen for seen in lines if seen.pattern.kind in (Kind.FALLBACK, Kind.CPU_CLAIM) and not seen.is_error]
+    return bool(errors) and not went_on and deciding.pattern.kind is not Kind.CPU_CLAIM
 
 
 def _deciding(lines: list[Sighting]) -> Sighting | None:
@@ -142,7 +166,7 @@ def _deciding(lines: list[Sighting]) -> Sighting | None:
         if found := _latest(seen for seen in lines if seen.pattern.kind in kinds):
             return found
     causes = [seen for seen in lines if seen.pattern.kind is Kind.CAUSE]
-    said = _latest([*causes, *(seen for seen in lines if seen.pattern.kind in (Kind.CLAIM, Kind.CPU_CLAIM))])
+    said = _latest([*causes, *(seen for seen in lines if seen.pattern.kind in _SAID)])
     if said is not None and said.pattern.kind is Kind.CLAIM:
         # Programs say that they use a GPU for which they have no code, and then fail or do not.
         causes = [seen for seen in causes if seen.pattern.code == "gpu-not-covered"]
@@ -176,12 +200,46 @@ def _verdict(answers: list[_Answer]) -> tuple[GpuVerdict, list[_Answer]]:
     if not ranks:
         return GpuVerdict.NOT_KNOWN, []
     if ranks - on_gpu:
-        return GpuVerdict.CPU_FALLBACK, [answer for answer in ranked if answer.rank not in on_gpu]
+        others = [answer for answer in ranked if answer.rank not in on_gpu]
+        has_failed = all(answer.failed for answer in others)
+        return GpuVerdict.START_FAILED if has_failed else GpuVerdict.CPU_FALLBACK, others
     used: dict[int | None, _Answer] = {}
     for answer in ranked:
         if answer.on_gpu:
             used.setdefault(answer.rank, answer)
     return GpuVerdict.USED, list(used.values())
+
+
+def _doubts(verdict: GpuVerdict, answers: list[_Answer], log: Log) -> list[Finding]:
+    """Why the use that lines show is not certain: a process of no known rank, or lines that were not looked at."""
+    if verdict is not GpuVerdict.USED:
+        return []
+    if log.unread:
+        message = "The log has so many lines about devices that not all of them were looked at."
+        fix = "Extract the lines of one run or one rank, and check those."
+        return [Finding("log-not-fully-read", Severity.WARNING, message, fix)]
+    ranked = [answer for answer in answers if answer.rank is not None]
+    for other in answers:
+        same = [answer for answer in ranked if answer.family == other.family and other.rank is None]
+        only_said = other.deciding.pattern.kind is Kind.CPU_CLAIM
+        if (
+            other.on_gpu
+            or not same
+            or (only_said and not any(answer.deciding.pattern.kind in _SAID for answer in same))
+        ):
+            continue
+        return [_contradiction(f"{said(other.deciding)} {said(same[0].deciding)} The first line names no rank.")]
+    return []
+
+
+def _unproven(log: Log) -> Iterator[Finding]:
+    if log.unproven is not None:
+        yield Finding(
+            "log-unproven-line",
+            Severity.INFO,
+            f"Line {log.unproven} reads like one of ctk, but has not the token of the job's script: it does not count.",
+            "A program printed it, or the script is of an older ctk: write the script again for the next job.",
+        )
 
 
 def _device_findings(verdict: GpuVerdict, decided: list[_Answer], log: Log) -> Iterator[Finding]:
@@ -198,10 +256,10 @@ def _used(seen: Sighting) -> str:
     """What proves the use: of a failure on the GPU not the failure, which is a finding of its own."""
     program = "the program" if seen.pattern.general else seen.pattern.framework
     if seen.pattern.kind is Kind.MEMORY:
-        return _at(seen, f"{program} used GPU memory until it ran out")
+        return at(seen, f"{program} used GPU memory until it ran out")
     if seen.pattern.kind is Kind.CRASH:
-        return _at(seen, f"{program} worked on the GPU until an operation failed")
-    return _said(seen)
+        return at(seen, f"{program} worked on the GPU until an operation failed")
+    return said(seen)
 
 
 def _silence(log: Log) -> Iterator[Finding]:
@@ -211,7 +269,7 @@ def _silence(log: Log) -> Iterator[Finding]:
         yield Finding("log-without-device", Severity.WARNING, message, how or "Name the log of a job.")
         return
     visible = next((seen for seen in log.sightings if seen.pattern.kind is Kind.VISIBLE), None)
-    seen = f"{_said(visible)} That alone does not mean that it is used." if visible else ""
+    seen = f"{said(visible)} That alone does not mean that it is used." if visible else ""
     yield Finding(
         "log-without-device",
         Severity.WARNING,
@@ -231,19 +289,19 @@ def _causes(decided: list[_Answer]) -> Iterator[Finding]:
             continue
         named.add(code)
         if seen.pattern.code:
-            yield Finding(seen.pattern.code, Severity.ERROR, _said(seen), seen.pattern.fix)
+            yield Finding(seen.pattern.code, Severity.ERROR, said(seen), seen.pattern.fix)
         else:
             yield Finding(
                 "log-cpu-used",
                 Severity.ERROR,
-                _said(seen),
+                said(seen),
                 "The log does not say why. `ctk audit IMAGE` checks the image, `ctk check-gpu IMAGE` the node.",
             )
 
 
 def _contradictions(verdict: GpuVerdict, answers: list[_Answer], decided: list[_Answer]) -> Iterator[Finding]:
     """Ranks that differ, a framework that changed, and frameworks that differ: one of each is told."""
-    if verdict is GpuVerdict.CPU_FALLBACK:
+    if verdict in (GpuVerdict.CPU_FALLBACK, GpuVerdict.START_FAILED):
         cpu = sorted({answer.rank for answer in decided if answer.rank is not None})
         gpu = {answer.rank for answer in answers if answer.rank is not None and answer.on_gpu} - set(cpu)
         if cpu and gpu:
@@ -255,7 +313,7 @@ def _contradictions(verdict: GpuVerdict, answers: list[_Answer], decided: list[_
     if verdict is GpuVerdict.USED:
         other = next((answer for answer in answers if not answer.on_gpu), None)
         if other is not None:
-            yield _contradiction(f"{_said(other.deciding)} Another framework used the GPU.")
+            yield _contradiction(f"{said(other.deciding)} Another framework used the GPU.")
 
 
 def _contradiction(message: str) -> Finding:
@@ -274,67 +332,11 @@ def _failures(sightings: list[Sighting], used: list[_Answer]) -> Iterator[Findin
     for seen in sightings:
         if seen.pattern.kind in _FAILED and seen.pattern.code and seen.pattern.code not in named:
             named.add(seen.pattern.code)
-            yield Finding(seen.pattern.code, Severity.ERROR, _said(seen), seen.pattern.fix)
+            yield Finding(seen.pattern.code, Severity.ERROR, said(seen), seen.pattern.fix)
     end = max((answer.deciding.last_order for answer in used), default=None)
     late = _latest(seen for seen in sightings if seen.pattern.kind is Kind.CAUSE and seen.pattern.family == _ANY)
     if end is not None and late is not None and late.last_order > end and late.pattern.code:
-        yield Finding(late.pattern.code, Severity.ERROR, _said(late), late.pattern.fix)
-
-
-def _network(sightings: list[Sighting]) -> Iterator[Finding]:
-    tcp = _first(sightings, Kind.TCP)
-    rdma = _first(sightings, Kind.RDMA)
-    if rdma is not None:
-        yield Finding("nccl-rdma", Severity.OK, _said(rdma))
-    if tcp is not None:
-        reason = _first(sightings, Kind.NO_RDMA)
-        yield Finding(
-            "nccl-over-tcp",
-            Severity.WARNING,
-            f"{_said(tcp)} With InfiniBand or RoCE in the nodes, that is many times slower."
-            + (f" {_said(reason)}" if reason else ""),
-            "Install libibverbs1, ibverbs-providers and rdma-core in the image, see that /dev/infiniband is in the "
-            "container (not with --contain), and unset NCCL_IB_DISABLE and NCCL_NET. On one node it does not matter.",
-        )
-
-
-def _endings(sightings: list[Sighting]) -> Iterator[Finding]:
-    if seen := _first(sightings, Kind.TIME_LIMIT):
-        yield Finding(
-            "job-time-limit",
-            Severity.WARNING,
-            _said(seen),
-            "This says nothing about the GPU. Request more time (`--time`), or save checkpoints and continue.",
-        )
-    if seen := _first(sightings, Kind.HOST_MEMORY):
-        yield Finding(
-            "job-host-memory",
-            Severity.WARNING,
-            _said(seen),
-            "This is memory of the node, not of the GPU. Request more (`--mem`), or use fewer data-loading workers.",
-        )
-    if seen := _first(sightings, Kind.CANCELLED):
-        yield Finding("job-cancelled", Severity.INFO, _said(seen))
-
-
-def _harmless(sightings: list[Sighting]) -> Iterator[Finding]:
-    seen = [sighting for sighting in sightings if sighting.pattern.kind is Kind.HARMLESS]
-    if seen:
-        meanings = "; ".join(dict.fromkeys(f"line {sighting.first}: {sighting.meaning}" for sighting in seen))
-        yield Finding("log-harmless-lines", Severity.INFO, f"Not the cause: {meanings}.")
-
-
-def _first(sightings: list[Sighting], kind: Kind) -> Sighting | None:
-    return min((seen for seen in sightings if seen.pattern.kind is kind), key=lambda seen: seen.first, default=None)
-
-
-def _said(seen: Sighting) -> str:
-    return _at(seen, seen.meaning)
-
-
-def _at(seen: Sighting, words: str) -> str:
-    rank = f" (rank {seen.rank})" if seen.rank is not None else ""
-    return f"Line {seen.first}{rank}: {words}."
+        yield Finding(late.pattern.code, Severity.ERROR, said(late), late.pattern.fix)
 
 
 def _evidence(first: list[Sighting], sightings: list[Sighting]) -> tuple[Sighting, ...]:

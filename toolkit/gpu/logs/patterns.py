@@ -1,11 +1,14 @@
 """The lines of logs that say something about the GPU: typed form of `patterns/*.toml`.
 
 Keys of a file: `title` (the framework), `family` (whose lines confirm or contradict one another; lines of "cuda"
-concern every family), `date` (when the sources were read). Keys of a pattern: `kind`, `core` (lower-case text, or
-several of which every such line contains one), `regex`, `versions`, `meaning` (may use the groups of the regex),
-`source`, and for a problem `code` and `fix`. With `message`, the regex must match the whole message of a line: what
-stands behind its timestamps, levels and names of loggers. `general` (a file): lines that several programs print; they
-count only if no pattern of another file says what the same line means. `parts` (a file): what `@NAME@` in a regex is.
+concern every family; a pattern may have its own of both), `date` (when the sources were read). Keys of a pattern:
+`kind`, `core` (lower-case text, or several of which every such line contains one), `regex`, `versions`, `meaning` (may
+use the groups of the regex), `source`, and for a problem `code` and `fix`. `ends`: the program prints the line where it
+ends with an error. `weak`: the line counts only where no other says something of the device. With `message`, the regex
+must match the whole message of a line: what stands behind its timestamps, levels and names of loggers. `general` (a
+file): lines that several programs print; they count only if no pattern of another file says what the same line means.
+`own` (a file): lines of ctk, of which the regex matches what stands behind `ctk[TOKEN]: `. `parts` (a file): what
+`@NAME@` in a regex is.
 """
 
 from __future__ import annotations
@@ -28,7 +31,8 @@ class Kind(StrEnum):
 
     USED: the framework works on the GPU. MEMORY, CRASH: it failed there. FALLBACK: it does not work on the GPU.
     CAUSE: why it cannot. CLAIM, CPU_CLAIM: the program says on which device it works. VISIBLE: the GPU is seen.
-    GATE, NOT_STARTED: ctk's gate found no usable GPU, and ended the job. IDLE: some GPUs of the job were not used.
+    BEGIN: ctk's job script announces the token of its lines. GATE, NOT_STARTED: ctk's gate found no usable GPU, and
+    ended the job. IDLE: some GPUs of the job were not used.
     TCP, RDMA, NO_RDMA: what NCCL talks over. TIME_LIMIT, HOST_MEMORY, CANCELLED: who ended the job. HARMLESS: nothing.
     """
 
@@ -40,6 +44,7 @@ class Kind(StrEnum):
     CLAIM = "claim"
     CPU_CLAIM = "cpu-claim"
     VISIBLE = "visible"
+    BEGIN = "begin"
     GATE = "gate"
     NOT_STARTED = "not-started"
     IDLE = "idle"
@@ -50,6 +55,13 @@ class Kind(StrEnum):
     HOST_MEMORY = "host-memory"
     CANCELLED = "cancelled"
     HARMLESS = "harmless"
+
+
+_NEGATIVE = frozenset(
+    {Kind.FALLBACK, Kind.CAUSE, Kind.CPU_CLAIM, Kind.GATE, Kind.NOT_STARTED, Kind.IDLE, Kind.MEMORY, Kind.CRASH}
+)
+# Cores are compared with lines whose digits are all 0.
+_DIGITS = str.maketrans("123456789", "000000000")
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +81,19 @@ class Pattern:
     fix: str | None = None
     message: bool = False
     general: bool = False
+    own: bool = False
+    ends: bool = False
+    weak: bool = False
+
+    @property
+    def of_zeros(self) -> re.Pattern[str]:
+        """A regex that matches the line with 0 for each digit, if `regex` matches the line."""
+        return _of_zeros(self.regex)
+
+
+def is_negative(pattern: Pattern) -> bool:
+    """Whether a line may keep a log from being one of a program that used the GPU."""
+    return pattern.kind in _NEGATIVE and not pattern.weak
 
 
 @cache
@@ -81,17 +106,26 @@ def _read(path: Path) -> list[Pattern]:
     content = parse_toml(path.read_text(encoding="utf-8"))
     return [
         Pattern(
-            framework=content["title"],
-            family=content["family"],
+            framework=row.get("title", content["title"]),
+            family=row.get("family", content["family"]),
             kind=Kind(row["kind"]),
             cores=tuple([row["core"]] if isinstance(row["core"], str) else row["core"]),
             regex=re.compile(_regex(row, content.get("parts", {})), re.IGNORECASE if row.get("ignore_case") else 0),
             message=row.get("message", False),
             general=content.get("general", False),
+            own=content.get("own", False),
+            ends=row.get("ends", False),
+            weak=row.get("weak", False),
             **{key: row.get(key) for key in _PLAIN},
         )
         for row in content["pattern"]
     ]
+
+
+@cache
+def _of_zeros(regex: re.Pattern[str]) -> re.Pattern[str]:
+    kept = r"(\{\d*,?\d*\}|\\x\w\w|\(\?P[=<]\w+)"  # repetitions, characters by their number, and names of groups
+    return re.compile(re.sub(f"{kept}|[1-9]", lambda match: match[1] or "0", regex.pattern), regex.flags)
 
 
 def _regex(row: dict[str, Any], parts: dict[str, str]) -> str:
@@ -103,17 +137,17 @@ def _regex(row: dict[str, Any], parts: dict[str, str]) -> str:
 
 @cache
 def core_groups() -> tuple[tuple[bytes, tuple[tuple[bytes, tuple[Pattern, ...]], ...]], ...]:
-    """What to search a log for: a word, and the cores with that word, each with its patterns.
+    """What to search a log for: a word, and the cores with that word, each with its patterns; digits are all 0.
 
     Where the word is absent, none of its cores has to be looked for.
     """
     by_core: dict[str, list[Pattern]] = {}
     for pattern in patterns():
-        for core in pattern.cores:
+        for core in dict.fromkeys(core.translate(_DIGITS) for core in pattern.cores):
             by_core.setdefault(core, []).append(pattern)
     groups: dict[str, list[tuple[bytes, tuple[Pattern, ...]]]] = {}
     for core, found in by_core.items():
-        word = next((word for word in _WORDS if word in core), core)
+        word = next((word for word in _WORDS if word in core), core.strip("\n"))
         groups.setdefault(word, []).append((core.encode(), tuple(found)))
     return tuple((word.encode(), tuple(cores)) for word, cores in groups.items())
 

@@ -1,52 +1,41 @@
 """Read a log of any size in constant memory, and note the lines that say something about the GPU.
 
-A log is bytes: it may hold anything, and one line may be as long as the file. Only the surroundings of a word of
-interest are looked at, a line's parts between carriage returns (progress bars) each by itself.
+A log is bytes: it may hold anything, and one line may be as long as the file. Only lines with a word of interest are
+looked at, a line's parts between carriage returns (progress bars) each by itself.
 """
 
 from __future__ import annotations
 
-import re
+from collections import Counter
 from dataclasses import dataclass, field
+from itertools import compress
 from typing import TYPE_CHECKING
 
-from toolkit.gpu.logs.patterns import Kind, core_groups
+from toolkit.gpu.logs.notes import ESCAPES, MAX_OF_LINE, Notes, Span, matches_negative, may_match
+from toolkit.gpu.logs.patterns import core_groups, is_negative
 from toolkit.inventory.formats.sif import is_sif
-from toolkit.support.explanations import explanations
-from toolkit.support.redaction import redact
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Sequence
     from typing import BinaryIO
 
+    from toolkit.gpu.logs.notes import Sighting
     from toolkit.gpu.logs.patterns import Pattern
 
 _CHUNK = 1 << 20
-# Of a longer line only so much around a word is looked at. What NCCL and TensorFlow print is shorter.
-_BEFORE, _AFTER = 600, 1400
-_OVERLAP = _BEFORE + _AFTER
-# Ranks that are told apart; lines of further ones count as lines without a rank.
-_MAX_RANKS = 1024
-# Different meanings of a pattern that are told apart: a log can name several libraries.
-_MAX_MEANINGS = 8
-_SHOWN = 300
-
-_ESCAPES = re.compile(rb"\x1b(?:\[[0-9;?]*[ -/]*[@-~]|\][^\x07\x1b\r\n]{0,200}(?:\x07|\x1b\\)?|[@-Z^_])")
-# How launchers mark a rank's lines: torch `[rank1]:`, torchrun --tee `[default1]:`, srun -l `1: `, others `[1]: `,
-# mpirun --tag-output `[1,1]<stdout>:`.
-_RANK = re.compile(r"\s*(?:\[(?:rank|default)(\d{1,6})\]:?|\[\d+,(\d{1,6})\]<\w+>:|\[(\d{1,6})\]:? |(\d{1,6}): )\s*")
-# What stands before the message of a line. One piece at a time is removed, so that no line takes long.
-_BEFORE_MESSAGE = re.compile(
-    r"""\s+ | [-–—>#*=|•+]+\s | [^\x00-\x7f\w]+
-      | \[[^\[\]]{0,100}\]:? | \([^()]{0,100}\):? | <[^<>]{0,100}>:?
-      | \d{1,4}[-/:.]\d[\d:.,/T+-]*Z?(?=[\s\]|:,-]|$) | [IW]\d{4}\s | \d{4,}\s
-      | (?:DEBUG|INFO|NOTICE|WARN(?:ING)?|debug|info|warning)\b(?::[\w.]{1,60}:)?:?
-      | [\w./-]{1,80}\.(?:py|cc|cpp)(?::\d+)?[\]:]*\s | [\w.<>:-]{1,80}\s{1,9}[-|]\s
-      | (?:rank|Rank|RANK)[ _:]?\d+[:,\s] | std(?:out|err):\s | [\w.-]{0,60}\d:\s""",
-    re.VERBOSE,
-)
-# Bytes that are not UTF-8, such as the C1 form of a terminal's codes.
-_NO_CHARACTERS = re.compile("\ufffd[0-9;?]*[ -/]?[A-Za-z]?$|\ufffd")
+# A longer line is looked at in pieces, which overlap: what NCCL and TensorFlow print is shorter.
+LONGEST, OVERLAP = 1600, 600
+# Lines of interest that are all looked at; and how many of each MiB behind them, of each core.
+_ALL, _SOME, _OF_A_CORE = 100_000, 200, 20
+# Of those that are left out, so many in a MiB are looked at for words against the use of the GPU.
+_MAX_DOUBTFUL = 10_000
+# Bytes of different lines that are all searched; and how many of each MiB behind them.
+_ALL_TEXT, _SOME_TEXT = 256 << 20, 1 << 17
+# Letters in lower case and digits as 0: lines of one shape differ in nothing that a core has.
+_SHAPE = bytes.maketrans(b"ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789\r", b"abcdefghijklmnopqrstuvwxyz" + b"0" * 10 + b"\n")
+_ZEROS = bytes.maketrans(b"123456789", b"0" * 9)
+_MAX_KNOWN = 50_000
+_NO_MARKS = bytes(byte for byte in range(256) if byte not in b"\r\n")
 # How a file begins that is not a text, and how to read it as one.
 _NOT_TEXT = (
     (b"\x1f\x8b\x08", "compressed with gzip", "zcat"),
@@ -59,40 +48,19 @@ _MAX_CONTROLS = 0.05
 
 
 @dataclass(slots=True)
-class Sighting:
-    """One pattern in the lines of one rank: where it was first and last seen, how often, and the first such line."""
-
-    pattern: Pattern
-    rank: int | None
-    first: int
-    text: str
-    meaning: str
-    last: int = 0
-    count: int = 1
-    # The order of sightings in the file: lines with carriage returns have several in one line.
-    last_order: int = 0
-    groups: dict[str, str] = field(default_factory=dict)
-
-    @property
-    def code(self) -> str | None:
-        """The code of the problem: ctk's own lines name theirs."""
-        named = self.groups.get("code")
-        return named if named in explanations() else self.pattern.code
-
-    @property
-    def fix(self) -> str | None:
-        fix = self.groups.get("fix", "?")
-        return self.pattern.fix if fix == "?" else fix
-
-
-@dataclass(slots=True)
 class Log:
-    """What was seen in a log, and its size."""
+    """What was seen in a log, and its size.
+
+    `unproven` is the first line that looks like one of ctk and has not the token of the job's script. `unread`: a line
+    was left out that might say that the program did not use the GPU, since the log has too many lines of interest.
+    """
 
     sightings: list[Sighting] = field(default_factory=list)
     lines: int = 0
     size: int = 0
     not_text: NotText | None = None
+    unproven: int | None = None
+    unread: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,118 +90,180 @@ def not_text(start: bytes) -> NotText | None:
 
 def read_log(stream: BinaryIO, on_progress: Callable[[int], None] | None = None) -> Log:
     """Read a log to its end. `on_progress` is called with the number of bytes read."""
-    notes = _Notes()
-    newlines = size = 0
+    notes = Notes()
+    lines = _Lines(notes)
+    size = 0
     rest = last = start = b""
+    within = False
     while chunk := stream.read(_CHUNK):
         size += len(chunk)
         start = start or chunk[:_LOOKED_AT]
         last = chunk[-1:]
         data = rest + chunk
         end = max(data.rfind(b"\n"), data.rfind(b"\r")) + 1
-        if not end and len(data) > _CHUNK:
+        if end:
+            lines.look(data[: end - 1], data[end - 1 : end], begins=not within)
+            rest, within = data[end:], False
+        elif len(data) > _CHUNK:
             # A very long line: its end so far is looked at once more, with what follows.
-            end = len(data) - _OVERLAP
-        newlines = _look(data[:end], newlines, notes)
-        rest = data[end:]
+            lines.look(data, b"", begins=not within)
+            rest, within = data[-OVERLAP:], True
+        else:
+            rest = data
         if on_progress is not None:
             on_progress(size)
-    newlines = _look(rest + b"\n", newlines, notes) - 1
+    lines.look(rest, b"\n", begins=not within)
     sightings = [seen for group in notes.sightings.values() for seen in group]
-    return Log(sightings, newlines + (last not in (b"", b"\n")), size, not_text(start))
-
-
-def _look(data: bytes, newlines: int, notes: _Notes) -> int:
-    """Note the lines of interest in `data`, before which the log has `newlines`. Returns how many it has behind it."""
-    if b"\x1b" in data:  # colours may stand within a word of interest
-        data = _ESCAPES.sub(b"", data)
-    counted = 0
-    for start, end, candidates in _pieces(data):
-        newlines += data.count(b"\n", counted, start)
-        counted = start
-        notes.add(newlines + 1, data[start:end], candidates)
-    return newlines + data.count(b"\n", counted)
-
-
-def _pieces(data: bytes) -> Iterator[tuple[int, int, list[Pattern]]]:
-    """The parts of `data` that may be of interest, in their order, with the patterns whose cores they have."""
-    lowered = data.lower()
-    found: dict[tuple[int, int], list[Pattern]] = {}
-    for word, cores in core_groups():
-        if word not in lowered:
-            continue
-        for core, candidates in cores:
-            position = lowered.find(core)
-            while position >= 0:
-                start, end = _bounds(data, position)
-                found.setdefault((start, end), []).extend(candidates)
-                position = lowered.find(core, max(end, position + len(core)))
-    for start, end in sorted(found):
-        yield start, end, found[start, end]
-
-
-def _bounds(data: bytes, position: int) -> tuple[int, int]:
-    """The line around a position, between newlines or carriage returns, of a long line a part."""
-    lowest, highest = max(0, position - _BEFORE), position + _AFTER
-    start = max(data.rfind(b"\n", lowest, position), data.rfind(b"\r", lowest, position)) + 1
-    ends = (data.find(mark, position, highest) for mark in (b"\n", b"\r"))
-    return max(start, lowest), min((end for end in ends if end >= 0), default=min(highest, len(data)))
-
-
-# Lines of these kinds may say something of the device besides.
-_SIDE = (Kind.HARMLESS, Kind.VISIBLE)
-
-
-def _message(text: str) -> str:
-    """A line without what a logger, a launcher or a shell puts before its message, and without bytes of no text."""
-    text = _NO_CHARACTERS.sub("", text)
-    position = 0
-    while (match := _BEFORE_MESSAGE.match(text, position)) and match.end() > position:
-        position = match.end()
-    return text[position:].rstrip()
+    complete = last in (b"", b"\n")
+    return Log(sightings, lines.newlines - complete, size, not_text(start), notes.unproven, unread=lines.unread)
 
 
 @dataclass(slots=True)
-class _Notes:
-    sightings: dict[tuple[str, int | None], list[Sighting]] = field(default_factory=dict)
-    ranks: set[int] = field(default_factory=set)
-    order: int = 0
+class _Lines:
+    """Looks at lines: all of a usual log, and at each only once where it is repeated.
 
-    def add(self, line: int, raw: bytes, candidates: list[Pattern]) -> None:
-        rank, text = self._rank(raw.decode("utf-8", errors="replace"))
-        message = _message(text) if any(pattern.message for pattern in candidates) else ""
-        matches = [
-            (pattern, match)
-            for pattern in dict.fromkeys(candidates)
-            if (match := pattern.regex.search(message if pattern.message else text))
-        ]
-        said = any(not pattern.general and pattern.kind not in _SIDE for pattern, _ in matches)
-        for pattern, match in matches:
-            if not (said and pattern.general):
-                self._note(pattern, rank, line, text, match)
+    That a log of any content is read at 1 GiB a minute, lines that differ only in digits are searched together for the
+    cores of patterns. Of logs with more lines of interest than `_ALL`, or with more text than `_ALL_TEXT` in lines that
+    differ, some is left out.
+    """
 
-    def _rank(self, text: str) -> tuple[int | None, str]:
-        match = _RANK.match(text)
-        if match is None:
-            return None, text
-        rank = int(next(filter(None, match.groups())))
-        if rank not in self.ranks and len(self.ranks) >= _MAX_RANKS:
-            return None, text[match.end() :]
-        self.ranks.add(rank)
-        return rank, text[match.end() :]
+    notes: Notes
+    newlines: int = 0  # before the lines that are looked at next
+    # Whether a line was left out that might say that the program did not use the GPU.
+    unread: bool = False
+    _lines_left: int = field(default_factory=lambda: _ALL)
+    _forms_left: int = field(default_factory=lambda: _ALL)  # lines that differ only in digits have one form
+    _text_left: int = field(default_factory=lambda: _ALL_TEXT)
+    _order: int = 0
+    _known: dict[bytes, tuple[Pattern, ...]] = field(default_factory=dict)
 
-    def _note(self, pattern: Pattern, rank: int | None, line: int, text: str, match: re.Match[str]) -> None:
-        self.order += 1
-        groups = {name: redact(value) if value else "?" for name, value in match.groupdict().items()}
-        meaning = pattern.meaning.format_map(groups)
-        known = self.sightings.setdefault((pattern.id, rank), [])
-        seen = next((sighting for sighting in known if sighting.meaning == meaning), None)
-        if seen is not None:
-            seen.count += 1
-        elif len(known) < _MAX_MEANINGS:
-            start = max(0, match.end() - _SHOWN)
-            seen = Sighting(pattern, rank, line, text[start : start + _SHOWN].strip(), meaning, groups=groups)
-            known.append(seen)
-        else:
-            return
-        seen.last, seen.last_order = line, self.order
+    def look(self, data: bytes, mark: bytes, *, begins: bool) -> None:
+        """Note what the lines in `data` say, of which the last ends with `mark`; the first `begins` in it."""
+        marks = data.translate(None, _NO_MARKS) + mark
+        shapes = data.translate(_SHAPE).split(b"\n")
+        different = dict.fromkeys(shapes)
+        pieces: list[bytes] = []
+        parts: Sequence[int] = range(len(shapes))
+        if max(map(len, different)) > LONGEST or not begins or not mark:
+            pieces, parts = _cut(data, begins=begins, ends=bool(mark))
+            shapes = [piece.translate(_SHAPE) for piece in pieces]
+            different = dict.fromkeys(shapes)
+        few = max(_SOME, self._lines_left)
+        if wanted := self._wanted(different):
+            pieces = pieces or data.replace(b"\r", b"\n").split(b"\n")
+            chosen = list(compress(range(len(shapes)), map(wanted.__contains__, shapes)))
+            last = {pieces[index]: index for index in chosen}
+            first = {pieces[index]: index for index in reversed(chosen)}
+            counts = Counter(pieces[index] for index in chosen)
+            may_speak = {index: self._patterns(piece, wanted[shapes[index]]) for piece, index in first.items()}
+            speaking = sorted(index for index, candidates in may_speak.items() if candidates)
+            indices = self._few(speaking, few, pieces, may_speak)
+            counted = newlines = 0
+            for index in indices:
+                piece = pieces[index]
+                # Numbers of lines count newlines only, not the carriage returns of progress bars.
+                newlines += marks.count(b"\n", counted, parts[index])
+                counted = parts[index]
+                line = self.newlines + newlines + 1
+                span = Span(
+                    line,
+                    line + marks.count(b"\n", counted, parts[last[piece]]),
+                    (self._order + last[piece]) * MAX_OF_LINE,
+                    counts[piece],
+                )
+                self.notes.add(span, piece, may_speak[index])
+            self._lines_left = max(0, self._lines_left - sum(_cost(pieces[index]) for index in indices))
+        self._order += len(shapes)
+        self.newlines += marks.count(b"\n")
+
+    def _wanted(self, shapes: Iterable[bytes]) -> dict[bytes, list[Pattern]]:
+        """Those of `shapes` that may be of interest, with the patterns whose cores they have."""
+        text = self._some_text(b"\n".join((b"", *shapes, b"")))
+        few = max(_OF_A_CORE, self._forms_left)
+        plain = ESCAPES.sub(b"", text) if b"\x1b" in text else text  # colours may stand within a word of interest
+        rows: dict[bytes, list[Pattern]] = {}
+        for word, cores in core_groups():
+            if word not in plain:
+                continue
+            for core, candidates in cores:
+                found, complete = _rows_with(plain, core, few)
+                for row in found:
+                    rows.setdefault(row, []).extend(candidates)
+                if not complete and any(map(is_negative, candidates)):
+                    self.unread = True
+        if plain is text or not rows:
+            return rows
+        both = zip(text.split(b"\n"), plain.split(b"\n"), strict=True)
+        return {shape: rows[row] for shape, row in both if row in rows}
+
+    def _some_text(self, text: bytes) -> bytes:
+        self._text_left -= len(text)
+        if self._text_left > 0 or len(text) <= _SOME_TEXT:
+            return text
+        self.unread = True
+        half = _SOME_TEXT // 2
+        return text[: text.find(b"\n", half) + 1] + text[text.rfind(b"\n", 0, -half) :]
+
+    def _patterns(self, piece: bytes, candidates: list[Pattern]) -> tuple[Pattern, ...]:
+        """Those of `candidates` that may match a line, asked once of lines that differ only in digits."""
+        zeros = piece.translate(_ZEROS)
+        known = self._known.get(zeros)
+        if known is None:
+            if len(self._known) >= _MAX_KNOWN:
+                self._known.clear()
+            self._forms_left = max(0, self._forms_left - _cost(zeros))
+            known = self._known[zeros] = may_match(zeros, candidates)
+        return known
+
+    def _few(
+        self, indices: list[int], few: int, pieces: list[bytes], candidates: dict[int, tuple[Pattern, ...]]
+    ) -> list[int]:
+        """The first and last of many."""
+        if len(indices) <= few:
+            return indices
+        if not self.unread:
+            doubtful = [index for index in indices[few // 2 : -(few // 2)] if any(map(is_negative, candidates[index]))]
+            self.unread = len(doubtful) > _MAX_DOUBTFUL or any(
+                matches_negative(pieces[index], candidates[index]) for index in doubtful
+            )
+        return indices[: few // 2] + indices[-(few // 2) :]
+
+
+def _cost(piece: bytes) -> int:
+    """As how many lines a piece counts: the time of a regex grows with its length."""
+    return 1 + len(piece) // 200
+
+
+def _rows_with(text: bytes, core: bytes, few: int) -> tuple[list[bytes], bool]:
+    """The lines of `text` that have a core, or the first and last few; and whether these are all."""
+    rows: list[bytes] = []
+    position = text.find(core)
+    while position >= 0 and len(rows) < few // 2:
+        start, end = text.rfind(b"\n", 0, position) + 1, text.find(b"\n", position)
+        rows.append(text[start:end])
+        position = text.find(core, end)
+    end = len(text)
+    while position >= 0 and len(rows) < few and (found := text.rfind(core, position, end)) >= 0:
+        start = text.rfind(b"\n", 0, found) + 1
+        rows.append(text[start : text.find(b"\n", found)])
+        end = start
+    return rows, position < 0 or text.find(core, position, end) < 0
+
+
+def _cut(data: bytes, *, begins: bool, ends: bool) -> tuple[list[bytes], list[int]]:
+    """The lines of `data` between newlines or carriage returns, long ones in pieces that overlap; and each one's line.
+
+    A NUL stands where a piece does not begin or end a line: no pattern for a whole line matches there.
+    """
+    lines = data.replace(b"\r", b"\n").split(b"\n")
+    if not begins:
+        lines[0] = b"\0" + lines[0]
+    if not ends:
+        lines[-1] += b"\0"
+    pieces, parts = [], []
+    for number, line in enumerate(lines):
+        for start in range(0, max(1, len(line) - OVERLAP), LONGEST - OVERLAP):
+            end = start + LONGEST
+            pieces.append(b"\0" * (start > 0) + line[start:end] + b"\0" * (end < len(line)))
+            parts.append(number)
+    return pieces, parts

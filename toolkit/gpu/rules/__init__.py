@@ -46,6 +46,8 @@ FRAMEWORK_RULES: tuple[Rule[FrameworkCase], ...] = (
 
 IMAGE_RULES: tuple[Rule[ImageCase], ...] = (
     environment.hidden_devices,
+    driver.driver_without_gpu,
+    driver.driver_of_toolkit,
     driver.own_driver_library,
     driver.base_requires_cuda,
     duplicates.duplicate_module,
@@ -59,6 +61,9 @@ IMAGE_RULES: tuple[Rule[ImageCase], ...] = (
     image.disputed_layers,
     image.user_site,
     image.no_framework,
+    generations.toolkit_without_framework,
+    generations.other_software,
+    python.packages_of_root,
     network.nccl_network,
     network.nccl_rdma_disabled,
 )

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from packaging.specifiers import SpecifierSet
 
     from toolkit.gpu.facts import FrameworkCase, FrameworkFacts
+    from toolkit.inventory.knowledge.frameworks import Incompatibility
 
 _NUMBERS = re.compile(r"\d+(?:\.\d+)*")
 
@@ -25,7 +26,7 @@ _NUMBERS = re.compile(r"\d+(?:\.\d+)*")
 def companion_out_of_step(case: FrameworkCase) -> Iterator[Finding]:
     """A companion whose release belongs to another release of the framework (torchvision and torch, …)."""
     framework = case.framework
-    refused = {finding_name for finding_name, _ in _refused(framework)}
+    refused = {rule.name for rule in _refused(framework)}
     for pairing in knowledge().pairings:
         companion = framework.companions.get(pairing.companion)
         if pairing.framework != framework.name or companion is None or companion.name in refused:
@@ -48,17 +49,17 @@ def companion_out_of_step(case: FrameworkCase) -> Iterator[Finding]:
 def incompatible_versions(case: FrameworkCase) -> Iterator[Finding]:
     """Versions that the metadata allows but the import refuses."""
     framework = case.framework
-    for name, reason in _refused(framework):
-        found = framework.companions[name]
+    for rule in _refused(framework):
+        found = framework.companions[rule.name]
         yield Finding(
             "incompatible-versions",
-            Severity.ERROR,
-            f"{found.name} {found.version} beside {framework.title} {framework.distribution.version}: {reason}.",
+            Severity.WARNING if rule.severity == "warning" else Severity.ERROR,
+            f"{found.name} {found.version} beside {framework.title} {framework.distribution.version}: {rule.reason}.",
             f"Pin another version of {found.name} in the recipe; keep the base's {framework.title}.",
         )
 
 
-def _refused(framework: FrameworkFacts) -> Iterator[tuple[str, str]]:
+def _refused(framework: FrameworkFacts) -> Iterator[Incompatibility]:
     for rule in knowledge().incompatibilities:
         companion = framework.companions.get(rule.name)
         if (
@@ -67,7 +68,7 @@ def _refused(framework: FrameworkFacts) -> Iterator[tuple[str, str]]:
             and satisfies(companion.version, rule.versions)
             and satisfies(framework.distribution.version, rule.other_versions)
         ):
-            yield rule.name, rule.reason
+            yield rule
 
 
 def requires_another(case: FrameworkCase) -> Iterator[Finding]:

@@ -6,52 +6,74 @@ import re
 from typing import TYPE_CHECKING
 
 from toolkit.gpu.compatibility import compatibility, gpu_name, parse_driver
-from toolkit.gpu.machine_code import has_binary, has_code
+from toolkit.gpu.fit import Build, impossible_driver, needs_newer_compiler, too_old
 from toolkit.gpu.rules.doubts import doubted
+from toolkit.gpu.rules.generations import build_of
 from toolkit.support.findings import Finding, Severity
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from toolkit.gpu.facts import FrameworkCase, FrameworkFacts, ImageCase, ImageFacts, TargetMachine
+    from toolkit.gpu.compatibility import DriverFloor
+    from toolkit.gpu.facts import FrameworkCase, ImageCase, ImageFacts, TargetMachine
+
+
+def driver_without_gpu(case: ImageCase) -> Iterator[Finding]:
+    """A driver that no node with the target's GPU has: no image changes that."""
+    gpu, driver = case.target.its_gpu(), case.target.driver
+    reason = impossible_driver(gpu.capability, driver) if gpu else None
+    if reason is not None:
+        yield Finding(
+            "driver-without-gpu",
+            Severity.ERROR,
+            f"{gpu}: {reason}.",
+            "Check both on the node: nvidia-smi --query-gpu=name,driver_version --format=csv",
+        )
 
 
 def driver_floor(case: FrameworkCase) -> Iterator[Finding]:
     """The oldest driver for the framework's CUDA, compared with the target's driver if it is known."""
-    framework, target = case.framework, case.target
-    cuda = framework.build.cuda
-    floor = compatibility().floor(cuda) if framework.build.gpu and cuda else None
-    if floor is None:
-        return
-    title = f"{framework.title} {framework.version} (CUDA {cuda})"
-    driver = effective_driver(case.image, target)
+    framework = case.framework
+    cuda = framework.build.cuda if framework.build.gpu else None
+    if cuda:
+        title = f"{framework.title} {framework.version} (CUDA {cuda})"
+        yield from _judge_driver(title, build_of(framework, case.image), case.image, case.target)
+
+
+def driver_of_toolkit(case: ImageCase) -> Iterator[Finding]:
+    """The same for the CUDA of an image without a framework that ctk knows."""
+    cuda = case.image.library_version("cudart")
+    if cuda and not case.image.frameworks:
+        yield from _judge_driver(f"The image's CUDA {cuda}", Build(cuda=cuda), case.image, case.target)
+
+
+def _judge_driver(title: str, build: Build, facts: ImageFacts, target: TargetMachine) -> list[Finding]:
+    floor = compatibility().floor(build.cuda or "")
+    if floor is None or target.amd is not None:
+        return []
+    driver = effective_driver(facts, target)
     if driver is None:
-        yield Finding("minimum-driver", Severity.INFO, f"{title} needs NVIDIA driver {floor.minimum} or newer.")
-    elif parse_driver(driver) < parse_driver(floor.minimum):
-        yield Finding(
-            "driver-too-old",
-            Severity.ERROR,
-            f"{title} needs NVIDIA driver {floor.minimum} or newer, and the target has {driver}.",
+        message = f"{title} needs NVIDIA driver {floor.minimum} or newer."
+        return [Finding("minimum-driver", Severity.INFO, message)]
+    if too_old(floor.minimum, driver):
+        message = f"{title} needs NVIDIA driver {floor.minimum} or newer, and the target has {driver}."
+        fix = (
             "Use an image of an older CUDA, or ask the site for a newer driver. On data-centre GPUs a cuda-compat "
-            "package of this CUDA, first in LD_LIBRARY_PATH, can bridge one major version.",
+            "package of this CUDA, first in LD_LIBRARY_PATH, can bridge one major version."
         )
-    elif floor.full is not None and parse_driver(driver) < parse_driver(floor.full):
-        yield _before_toolkit(framework, target, driver, floor.full)
+        return [Finding("driver-too-old", Severity.ERROR, message, fix)]
+    return [_before_toolkit(title, build, target, driver, floor)] if too_old(floor.full, driver) else []
 
 
-def _before_toolkit(framework: FrameworkFacts, target: TargetMachine, driver: str, full: str) -> Finding:
+def _before_toolkit(title: str, build: Build, target: TargetMachine, driver: str, floor: DriverFloor) -> Finding:
     """A driver that serves the build by minor-version compatibility: binary code runs, PTX does not."""
-    build = framework.build
-    wanted = [("", target.capability)] if target.capability else compatibility().generations
+    gpu, full = target.its_gpu(), floor.full
+    generations = [(gpu.name, gpu.capability)] if gpu else compatibility().generations
     by_ptx = [
         name
-        for name, capability in wanted
-        if build.architectures
-        and not framework.known.own_ptxas
-        and has_code(build.architectures, capability, build.cuda)
-        and not has_binary(build.architectures, capability, build.cuda)
+        for name, capability in generations
+        if capability and needs_newer_compiler(build, floor, capability, driver)
     ]
-    title = f"{framework.title} {framework.version} (CUDA {build.cuda})"
     if not by_ptx:
         return Finding(
             "driver-before-toolkit",
@@ -61,16 +83,11 @@ def _before_toolkit(framework: FrameworkFacts, target: TargetMachine, driver: st
         )
     return Finding(
         "ptx-needs-newer-driver",
-        Severity.ERROR if target.capability else Severity.WARNING,
-        f"{title} has no binary code for {_target_gpu(target) or ', '.join(by_ptx)}, only PTX, and driver {driver} "
+        Severity.ERROR if gpu else Severity.WARNING,
+        f"{title} has no binary code for {', '.join(by_ptx)}, only PTX, and driver {driver} "
         f"cannot compile the PTX of CUDA {build.cuda}: this needs {full} or newer.",
         "Use nodes with a newer driver, or a build that has binary code for this GPU or uses an older CUDA.",
     )
-
-
-def _target_gpu(target: TargetMachine) -> str:
-    capability = ".".join(map(str, target.capability or ()))
-    return target.gpu or (f"compute capability {capability}" if capability else "")
 
 
 def base_requires_cuda(case: ImageCase) -> Iterator[Finding]:

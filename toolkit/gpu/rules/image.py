@@ -116,12 +116,16 @@ def architecture(case: ImageCase) -> Iterator[Finding]:
             f"The image's header says {header}, but its programs are for {own}: the runtime will refuse it.",
             "Rebuild it on a machine of the right architecture.",
         )
-    if case.target.architecture and own != case.target.architecture:
+    target = case.target
+    if target.architecture and own != target.architecture:
+        what = f"nodes with {target.gpu} are" if target.gpu else "the target is" if target.named else "this machine is"
         yield Finding(
             "wrong-architecture",
-            Severity.WARNING,
-            f"The image is for {own}, and this machine is {case.target.architecture}.",
-            f"It runs only on {own} nodes. For this machine, rebuild it here.",
+            Severity.ERROR if target.named else Severity.WARNING,
+            f"The image is for {own}, and {what} {target.architecture}.",
+            f"It runs only on {own} nodes: --arch {own} checks for them. For {target.architecture}, rebuild it there."
+            if target.named
+            else f"It runs only on {own} nodes. For this machine, rebuild it here.",
         )
 
 
@@ -152,15 +156,16 @@ def disputed_layers(case: ImageCase) -> Iterator[Finding]:
 
 
 def framework_elsewhere(case: ImageCase) -> Iterator[Finding]:
-    """A framework that the default `python` does not see: found all the same, with how to call it."""
-    default = case.image.inventory.default_interpreter()
+    """A framework that the default Python does not see: found all the same, with how to call it."""
+    default, program = case.image.inventory.default_interpreter(), case.image.program
+    runs = f"`python` in this image is {default.path if default and default.default else 'missing'}"
     for framework in case.image.frameworks:
-        if not framework.by_default and default is not None:
+        if not framework.by_default and (default is not None or program is not None):
             yield Finding(
                 "framework-not-default",
                 Severity.WARNING,
                 f"{framework.title} {framework.version} is installed for {framework.interpreter}, but "
-                f"`python` in this image is {default.path if default.default else 'missing'}.",
+                f"{f'the image runs {program}' if program else runs}.",
                 f"{shlex.join(framework.command(case.image.inventory.image))} SCRIPT, or put its directory first "
                 "in PATH.",
             )
@@ -195,6 +200,8 @@ def no_framework(case: ImageCase) -> Iterator[Finding]:
             "and only root can enter /root."
         )
         fix = "Install Python and the framework outside /root, for example in /opt."
+    if case.image.others:
+        message += f" It has {', '.join(map(str, case.image.others))}, of which ctk knows what the next findings say."
     yield Finding("no-framework", Severity.WARNING, message, fix)
 
 

@@ -10,7 +10,7 @@ from toolkit.support.findings import Finding, Severity
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from toolkit.gpu.facts import FrameworkCase
+    from toolkit.gpu.facts import FrameworkCase, ImageCase
     from toolkit.inventory.contents.model import Interpreter
 
 _TAG = re.compile(r"(?P<python>[\w.]+)-(?P<abi>[\w.]+)-[\w.]+")
@@ -48,6 +48,17 @@ def serves(tags: Iterable[str], interpreter: Interpreter) -> bool:
         if "none" in abis and not known:
             return True
     return not any(map(_TAG.fullmatch, tags))
+
+
+def packages_of_root(case: ImageCase) -> Iterator[Finding]:
+    """Frameworks that were installed for root alone: with `pip install --user`, or into an environment in /root."""
+    for directory, names in case.image.for_root:
+        yield Finding(
+            "packages-of-root",
+            Severity.WARNING,
+            f"{directory} has {', '.join(names)}, which only root sees: users who run the image have another home.",
+            "Install them into the system's Python, or into an environment outside /root, for example in /opt.",
+        )
 
 
 def closed_interpreter(case: FrameworkCase) -> Iterator[Finding]:

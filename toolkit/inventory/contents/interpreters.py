@@ -40,7 +40,7 @@ def find_interpreters(rootfs: Rootfs, environment: Mapping[str, str], packages: 
             if not _PROGRAM.match(name):
                 continue
             program = f"{directory}/{name}"
-            key = _identity(rootfs, program)
+            key = interpreter_at(rootfs, program)
             if key is None:
                 continue
             if program == default:
@@ -106,7 +106,7 @@ def _default_program(rootfs: Rootfs, path: str) -> str | None:
     return None
 
 
-def _identity(rootfs: Rootfs, program: str) -> tuple[str, str] | None:
+def interpreter_at(rootfs: Rootfs, program: str) -> tuple[str, str] | None:
     """(prefix, "3.11" or "3.13t") of a program; None if it is no interpreter with a library beside it."""
     real = rootfs.resolve(program)
     if real is None or rootfs.kind(real) is not EntryKind.FILE:

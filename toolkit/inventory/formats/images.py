@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from toolkit.inventory.formats.kinds import ROOT_SIGNS, PathKind, fix_for, kind_of
+from toolkit.inventory.formats.kinds import ROOT_SIGNS, PathKind, damaged_header, fix_for, kind_of
 from toolkit.inventory.formats.layers import require_recorded
 from toolkit.inventory.formats.overlay import Overlay
 from toolkit.inventory.formats.rootfs import LAYERED, Rootfs
@@ -109,6 +109,8 @@ def _refusal(path: Path, kind: PathKind) -> WrongInput:
     """Why what is at `path` is not read, and what to do."""
     if kind is PathKind.ABSENT:
         return WrongInput(f"there is no image {path}")
+    if kind is PathKind.DAMAGED:
+        return damaged_header(path)
     if kind is PathKind.SPECIAL:
         return WrongInput(f"{path} is not an image: it is {kind.value}")
     if kind is PathKind.OCI_SIF:

@@ -17,6 +17,8 @@ SANDBOX_MARK = ".singularity.d"
 ROOT_SIGNS = ("usr", "bin", "etc", "lib", SANDBOX_MARK)
 _EXT_MAGIC_AT = 0x438
 _START = 2048  # bytes
+_LAUNCH = b"#!/usr/bin/env run-singularity\n"  # the first bytes of a SIF
+_NEVER_ZEROS = 64  # bytes, of an image: all that is left of one after a power failure are zeros
 
 
 class PathKind(Enum):
@@ -37,6 +39,7 @@ class PathKind(Enum):
     PAGE = "a web page"
     DEFINITION = "a definition file"
     EMPTY = "empty"
+    DAMAGED = "an image whose header is damaged"
     OTHER_FILE = "neither SIF nor squashfs"
     SPECIAL = "neither a file nor a directory"
     ABSENT = "not there"
@@ -72,9 +75,17 @@ def existing_image(path: Path) -> Path:
         raise WrongInput(f"there is no image {path}", fix="Build one with `ctk build RECIPE`.")
     if kind in _DIRECTORIES:
         raise WrongInput(f"{path} is a directory, but not a sandbox: it has no {SANDBOX_MARK}")
+    if kind is PathKind.DAMAGED:
+        raise damaged_header(path)
     if kind is PathKind.OTHER_FILE:
         raise WrongInput(f"{path} is not an image: neither SIF nor squashfs")
     raise WrongInput(f"{path} is not an image: it is {kind.value}", fix=fix_for(path, kind))
+
+
+def damaged_header(path: Path) -> WrongInput:
+    """The error for a file that was an image."""
+    message = f"{path} is damaged: its first bytes are not those of an image"
+    return WrongInput(message, fix="Build it again, or copy it again from where it was built.", code="corrupt-image")
 
 
 def fix_for(path: Path, kind: PathKind) -> str | None:
@@ -117,5 +128,6 @@ def _kind_of_other(start: bytes) -> PathKind:
         PathKind.LFS_POINTER: start.startswith(b"version https://git-lfs"),
         PathKind.PAGE: words.startswith((b"<!doctype", b"<html")),
         PathKind.DEFINITION: words.startswith(b"bootstrap:"),
+        PathKind.DAMAGED: start.startswith(_LAUNCH) or not any(start[:_NEVER_ZEROS]),
     }
     return next((kind for kind, matches in known.items() if matches), PathKind.OTHER_FILE)

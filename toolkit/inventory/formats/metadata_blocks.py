@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 METADATA_SIZE = 8192
 _RAW = 0x8000
+_LARGEST_TABLE = 512 << 20  # bytes: real images have some ten MiB, and a few MiB may claim gigabytes
 _KEPT = 512  # 4 MiB: the directories and inodes that an inventory visits
 
 
@@ -68,6 +69,19 @@ class MetadataBlocks:
         if len(self._kept) > _KEPT:
             self._kept.popitem(last=False)
         return found
+
+    def stream(self, start: int, end: int) -> bytes:
+        """The content of all blocks from `start` to `end`, which are a table."""
+        parts, size = [], 0
+        while start < end:
+            content, start = self.block(start)
+            parts.append(content)
+            size += len(content)
+            if size > _LARGEST_TABLE:
+                raise corrupt(self._file.label, f"a table has more than {_LARGEST_TABLE} bytes")
+        if start != end:
+            raise corrupt(self._file.label, "a metadata block goes beyond its table")
+        return b"".join(parts)
 
     def decompressed(self, data: bytes, limit: int) -> bytes:
         """`data` decompressed, at most `limit` bytes of it."""

@@ -82,7 +82,7 @@ class Partition:
 
 @dataclass(frozen=True, slots=True)
 class Descriptor:
-    """One data object: `offset` and `size` in bytes from the start of the file."""
+    """One data object: `offset` and `size` in bytes from the start of the file; `created` in seconds since 1970."""
 
     id: int
     data_type: DataType | int
@@ -92,6 +92,7 @@ class Descriptor:
     size: int
     name: str
     partition: Partition | None
+    created: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,7 +184,7 @@ def _read(path: Path, file: IO[bytes]) -> Sif:
 
 def as_descriptor(fields: tuple[Any, ...]) -> Descriptor:
     """A data object from the fields of its entry in the table."""
-    data_type, _, number, group, link, offset, size, _, _, _, _, _, name, extra = fields
+    data_type, _, number, group, link, offset, size, _, created, _, _, _, name, extra = fields
     partition = None
     if data_type == DataType.PARTITION:
         file_system, purpose, architecture = PARTITION.unpack_from(extra)
@@ -201,6 +202,7 @@ def as_descriptor(fields: tuple[Any, ...]) -> Descriptor:
         size,
         _text(name),
         partition,
+        created,
     )
 
 

@@ -28,6 +28,7 @@ from toolkit.inventory.formats.sif import (
     as_descriptor,
     read_sif,
 )
+from toolkit.support.durable import start_writing
 from toolkit.support.errors import CheckFailed, WrongInput
 from toolkit.support.processes import command_line
 from toolkit.support.text import count, path_argument
@@ -206,6 +207,7 @@ def _add(file: int, number: int, new: NewObject, end: int, now: int) -> tuple[by
             size = os.fstat(content.fileno()).st_size
             _allocate(file, offset, size)
             _move(content.fileno(), 0, file, offset, size)
+            start_writing(file, offset, size)
     where = (offset, size, offset - end + size, now, now, 0, 0)
     entry = DESCRIPTOR.pack(new.data_type, True, number + 1, new.group | GROUP_MARK, 0, *where, name, extra)
     return entry, offset + size
@@ -234,8 +236,10 @@ def _copy(source: int, target: int, size: int, progress: Callable[[int, int], No
         _allocate(target, 0, size)
     for start, end in _data(source, size):
         for at in range(start, end, _CHUNK):
-            _move(source, at, target, at, min(_CHUNK, end - at))
-            progress(min(at + _CHUNK, end), size)
+            part = min(_CHUNK, end - at)
+            _move(source, at, target, at, part)
+            start_writing(target, at, part)  # the image is synced before it is put in place
+            progress(at + part, size)
     if os.fstat(target).st_size < size:
         os.ftruncate(target, size)
 
@@ -243,9 +247,8 @@ def _copy(source: int, target: int, size: int, progress: Callable[[int, int], No
 def _allocate(target: int, start: int, size: int) -> None:
     """Reserve the space of `size` bytes from `start`, where the file system can.
 
-    ext4 then copies 3 GB in 1.3 s instead of 1.8 s, and a rename of the file over another one does not wait until all
-    of it is written (`auto_da_alloc`, ext4(5): 0.6 s), as it does if one block has no place yet. os.posix_fallocate
-    would write each block where the file system cannot. If there is too little room, writing says so.
+    ext4 then copies 3 GB in 1.3 s instead of 1.8 s. os.posix_fallocate would write each block where the file system
+    cannot. If there is too little room, writing says so.
     """
     with contextlib.suppress(AttributeError):  # a C library without it
         ctypes.CDLL(None).fallocate64(target, 0, ctypes.c_int64(start), ctypes.c_int64(size))

@@ -15,12 +15,13 @@ from itertools import accumulate
 from typing import IO, TYPE_CHECKING, NamedTuple
 
 from toolkit.inventory.formats.compression import DECOMPRESSORS
+from toolkit.inventory.formats.inodes import FileInode, file_inodes
 from toolkit.inventory.formats.metadata_blocks import METADATA_SIZE, ImageFile, MetadataBlocks, MetadataCursor
 from toolkit.inventory.formats.tree import EntryKind, corrupt
 from toolkit.support.errors import WrongInput
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     from toolkit.inventory.formats.status import Status
 
@@ -85,6 +86,8 @@ class Squashfs:
     def _read_superblock(self) -> None:
         fields = _SUPERBLOCK.unpack(self._file.read(0, _SUPERBLOCK.size))
         magic, _, _, self._block_size, self._fragments, compressor, block_log = fields[:7]
+        self.inode_count: int = fields[1]  # of files, directories and all else
+        self.block_size: int = fields[3]
         major, minor, self._root, used = fields[9:13]
         self._ids = fields[13]
         self._xattr_table, self._inode_table, self._directory_table, self._fragment_table = fields[14:18]
@@ -120,6 +123,11 @@ class Squashfs:
         if length > _LONGEST_TARGET:
             raise corrupt(self.label, f"a symlink is {length} bytes long")
         return os.fsdecode(cursor.read(length))
+
+    def inodes(self) -> Iterator[FileInode]:
+        """All files, each once, whatever its number of names. Raises WrongInput if their table is damaged."""
+        table = self._metadata.stream(self._inode_table, self._directory_table)
+        return file_inodes(table, self._block_size, self.inode_count, self.label)
 
     def size(self, file: SquashEntry) -> int:
         """Bytes of a file."""

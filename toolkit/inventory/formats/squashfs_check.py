@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from toolkit.inventory.formats.compression import DECOMPRESSORS
 from toolkit.inventory.formats.images import mounted_partitions
+from toolkit.inventory.formats.inodes import file_inodes
 from toolkit.inventory.formats.kinds import PathKind, kind_of
 from toolkit.inventory.formats.metadata_blocks import METADATA_SIZE, ImageFile, MetadataBlocks
 from toolkit.inventory.formats.sif import FileSystem, read_sif
@@ -37,10 +38,6 @@ _GZIP, _XZ, _ZSTD = 1, 4, 6
 _XZ_MEMORY = 64 << 20  # bytes, as in compression.py
 _TASK = 4 << 20  # compressed bytes that one thread takes at once
 _MAX_TASKS = 4  # for each thread: read, and not yet decompressed
-# Bytes of an inode after its header of 16, without what is variable: types 1 to 14 of the format.
-_FIXED = {1: 16, 2: 16, 3: 8, 4: 8, 5: 8, 6: 4, 7: 4, 8: 24, 9: 40, 10: 8, 11: 12, 12: 12, 13: 8, 14: 8}
-_HEADER = 16
-_DIRECTORY_INDEX = struct.Struct("<III")
 _MAX_INODES = 1 << 26
 
 
@@ -126,7 +123,7 @@ class _Check:
         self._indexed(ids, self._ids, 4)
         self._indexed(export, self._inodes, 8)
         ends = [position for position in self._first_blocks if position >= directories]
-        self._stream(directories, min(ends, default=starts[1] if len(starts) > 1 else used))
+        self._metadata.stream(directories, min(ends, default=starts[1] if len(starts) > 1 else used))
         if xattrs != _NONE64:
             self._read_xattrs(xattrs)
 
@@ -149,23 +146,14 @@ class _Check:
         for position in positions:
             self._metadata.block(position)
         if positions:
-            self._stream(values, positions[0])
-
-    def _stream(self, start: int, end: int) -> bytes:
-        """All metadata blocks from `start` to `end`."""
-        parts = []
-        while start < end:
-            content, start = self._metadata.block(start)
-            parts.append(content)
-        if start != end:
-            raise corrupt(self._label, "a metadata block goes beyond its table")
-        return b"".join(parts)
+            self._metadata.stream(values, positions[0])
 
     def _blocks(self) -> list[Block]:
         """All blocks of data, each once, in the order of the file."""
         found: dict[int, Block] = {}
         tails = [0] * self._fragments
-        for size, start, fragment, offset, sizes in self._files():
+        table = self._metadata.stream(self._inode_table, self._directory_table)
+        for size, start, fragment, offset, sizes, _ in file_inodes(table, self._block_size, self._inodes, self._label):
             for number, block in enumerate(sizes):
                 wanted = min(self._block_size, size - number * self._block_size)
                 if block:
@@ -180,36 +168,6 @@ class _Check:
         for (start, block, _), least in zip(_FRAGMENT.iter_unpack(self._fragment_table), tails, strict=True):
             found[start] = Block(start, block, least, self._block_size)
         return [found[start] for start in sorted(found)]
-
-    def _files(self) -> Iterator[tuple[int, int, int, int, tuple[int, ...]]]:
-        """Of each file: its size, the position of its first block, its fragment, the place there, its blocks' sizes."""
-        table = self._stream(self._inode_table, self._directory_table)
-        at = count = 0
-        try:
-            while at < len(table):
-                (type_,) = struct.unpack_from("<H", table, at)
-                at += _HEADER
-                body, at = at, at + _FIXED[type_]
-                if type_ in (2, 9):
-                    if type_ == 2:
-                        start, fragment, offset, size = struct.unpack_from("<IIII", table, body)
-                    else:
-                        start, size, _, _, fragment, offset, _ = struct.unpack_from("<QQQIIII", table, body)
-                    number = size // self._block_size if fragment != _NONE32 else -(-size // self._block_size)
-                    yield size, start, fragment, offset, struct.unpack_from(f"<{number}I", table, at)
-                    at += 4 * number
-                elif type_ in (3, 10):
-                    (length,) = struct.unpack_from("<I", table, body + 4)
-                    at += length + (4 if type_ == 10 else 0)
-                elif type_ == 8:
-                    (indexes,) = struct.unpack_from("<H", table, body + 16)
-                    for _ in range(indexes):
-                        at += _DIRECTORY_INDEX.size + 1 + _DIRECTORY_INDEX.unpack_from(table, at)[2]
-                count += 1
-        except (struct.error, KeyError, OverflowError, MemoryError) as error:
-            raise corrupt(self._label, f"inode {count + 1} is damaged") from error
-        if at != len(table) or count != self._inodes:
-            raise corrupt(self._label, f"it has {count} inodes; expected {self._inodes}")
 
     def _read_data(self, blocks: list[Block], cores: int, on_progress: Callable[[int, int], None] | None) -> None:
         total, done = sum(block.length for block in blocks), 0

@@ -33,6 +33,7 @@ _UNTOLD = {
 }  # fmt: skip
 _OPTIONAL = ("libcupti", "libnccl", "libnvshmem_host", "libnvrtc")
 _PLUGIN = re.compile(r"^jax-cuda(\d+)-plugin$")
+_ROCM_PLUGIN = re.compile(r"^jax-rocm(\d)(\d*)-plugin$")
 _NUMBERS = re.compile(r"\d+(?:\.\d+)*")
 
 
@@ -69,7 +70,7 @@ def _read_parts(installed: Installed) -> FrameworkBuild:
         return _in_jaxlib(installed, jaxlib, *local.groups())
     major = plugin_major(list(installed.visible))
     if major is None:
-        return FrameworkBuild(version, gpu=False)
+        return _for_rocm(installed, version)
     pjrt = installed.visible.get(f"jax-cuda{major}-pjrt")
     directory = f"{(pjrt or installed.visible[f'jax-cuda{major}-plugin']).directory}/jax_plugins/xla_cuda{major}"
     plugin = f"{directory}/xla_cuda_plugin.so"
@@ -88,6 +89,17 @@ def _read_parts(installed: Installed) -> FrameworkBuild:
         opens=(plugin,) if there else (),
         preloads=(Preload("before", tuple(name.partition(".so")[0] for name in told)),) if told else (),
     )
+
+
+def _for_rocm(installed: Installed, version: str) -> FrameworkBuild:
+    """A plugin for AMD's GPUs, by its names: jax-rocm60-plugin 0.5.0 and jax-rocm7-plugin 0.9.2; else for the CPU."""
+    match = next(filter(None, map(_ROCM_PLUGIN.match, installed.visible)), None)
+    if match is None:
+        return FrameworkBuild(version, gpu=False)
+    pjrt = installed.visible.get(f"jax-rocm{match[1]}{match[2]}-pjrt")
+    library = f"jax_plugins/xla_rocm{match[1]}{match[2]}/xla_rocm_plugin.so"
+    complete = pjrt is not None and installed.rootfs.is_file(f"{pjrt.directory}/{library}")
+    return FrameworkBuild(version, gpu=True, rocm=match[1], complete=complete)
 
 
 def _in_jaxlib(installed: Installed, jaxlib: Distribution, major: str, minor: str, cudnn: str | None) -> FrameworkBuild:

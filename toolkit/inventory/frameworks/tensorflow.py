@@ -43,6 +43,8 @@ def read_build(installed: Installed) -> FrameworkBuild:
     else:
         return FrameworkBuild("", gpu=False, complete=False)
     info = _information(assigned)
+    if info.get("is_rocm_build"):
+        return FrameworkBuild("", gpu=True, rocm=_rocm(rootfs, directory))
     if not info.get("is_cuda_build"):
         return FrameworkBuild("", gpu=False)
     defined = _defined(rootfs, directory)
@@ -103,6 +105,13 @@ def sonames(cuda: str, cudnn: str, defined: dict[str, str]) -> list[str]:
         if version:
             found.append(f"lib{library.lower()}.so.{version}")
     return found
+
+
+def _rocm(rootfs: Rootfs, directory: str) -> str:
+    """ "6.0.0" of TF_ROCM_VERSION 60000; "" if nothing says it. Source: the wheel tensorflow-rocm 2.14.0.600."""
+    text = rootfs.read_text(f"{directory}/include/external/local_config_rocm/rocm/rocm/rocm_config.h", 1 << 16) or ""
+    match = re.search(r"^#define TF_ROCM_VERSION (\d+)(\d\d)(\d\d)$", text, re.MULTILINE)
+    return ".".join(str(int(part)) for part in match.groups()) if match else ""
 
 
 def _version(defined: dict[str, str], library: str) -> str | None:

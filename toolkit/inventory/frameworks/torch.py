@@ -22,8 +22,8 @@ _LIBRARIES = (
 )  # fmt: skip
 _PRELOADED = re.compile(r'"[a-z_]+"[:,] "(lib\w+)\.so')
 _CUDA_CODE = (("libtorch_cuda.so",), ("libtorch_cuda_cu.so",), ("libtorch.so", "libc10_cuda.so"))
-_ONE = re.compile(rb"sm_\d")
-_ARCHITECTURES = re.compile(rb"\b(?:sm|compute)_\d+a?(?: (?:sm|compute)_\d+a?)+\b|\bsm_\d+a?\0")
+_NAME_AT_END = re.compile(rb"(?:sm|compute)_\d+[af]?\Z")
+_LONGEST_LIST = 1024  # bytes
 
 
 def read_build(installed: Installed) -> FrameworkBuild:
@@ -34,6 +34,11 @@ def read_build(installed: Installed) -> FrameworkBuild:
         return FrameworkBuild("", gpu=False, complete=False)
     cuda = version.get("cuda")
     release = str(version.get("__version__") or "")
+    hip = re.match(r"\d+(\.\d+)*", str(version.get("hip") or ""))
+    if hip is not None:
+        return FrameworkBuild(
+            release, gpu=True, rocm=hip[0], complete=rootfs.is_file(f"{directory}/lib/libtorch_hip.so")
+        )
     if not isinstance(cuda, str):
         return FrameworkBuild(release, gpu=False)
     opens = tuple(path for name in _LIBRARIES if rootfs.is_file(path := f"{directory}/lib/{name}"))
@@ -72,10 +77,23 @@ def preloads(initialisation: str) -> tuple[Preload, ...]:
 
 
 def _architectures(texts: bytes) -> tuple[str, ...]:
-    """The longest list of architectures, looked for only in texts that name one: there are megabytes of others."""
-    starts = (texts.rfind(b"\0", 0, match.start()) + 1 for match in _ONE.finditer(texts))
-    named = [texts[start : texts.find(b"\0", start) + 1 or len(texts)] for start in dict.fromkeys(starts)]
-    found = max(
-        (architectures for text in named for architectures in _ARCHITECTURES.findall(text)), key=len, default=b""
-    )
-    return tuple(found.rstrip(b"\0").decode().split())
+    """The longest list of architectures that a text ends with: what `_cuda_getArchFlags()` returns."""
+    lists = (_list_at_end(text[-_LONGEST_LIST:]) for text in texts.split(b"\0") if b"sm_" in text)
+    longest: list[str] = max(lists, key=len, default=[])
+    return tuple(longest)
+
+
+def _list_at_end(text: bytes) -> list[str]:
+    """The names of architectures at the end of a text.
+
+    A text in .rodata ends with a NUL, but need not begin after one: in torch 2.9.1, `ipc_h` stands before `sm_70`.
+    """
+    found: list[str] = []
+    for word in reversed(text.split(b" ")):
+        match = _NAME_AT_END.search(word)
+        if match is None:
+            break
+        found.insert(0, match[0].decode())
+        if match.start():
+            break
+    return found

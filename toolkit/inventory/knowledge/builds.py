@@ -1,4 +1,4 @@
-"""The build facts of a framework: parameters and result of each framework's `read_build`."""
+"""The build facts of a framework: parameters and result of each framework's `read_build`, and where a build fails."""
 
 from __future__ import annotations
 
@@ -48,11 +48,22 @@ class Preload:
 
 
 @dataclass(frozen=True, slots=True)
+class PtxFails:
+    """GPUs from `least` compute capability on, on which the PTX of `versions` of a framework does not run."""
+
+    versions: str
+    least: str
+    reason: str
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
 class FrameworkBuild:
     """What a framework's files say of how it was built.
 
     `version` as the build says it ("2.5.1+cu124"), "" if it says nothing. `gpu`: whether it holds GPU code.
-    `cuda` and `cudnn` are versions ("12.4", "9"), None if the build does not name them. `architectures` as nvcc
+    `cuda` and `cudnn` are versions ("12.4", "9"), None if the build does not name them; `rocm` is that of a build for
+    AMD's GPUs. `architectures` as nvcc
     names them ("sm_70", "compute_90"), empty if nothing tells. `complete` is False if files that belong to
     every build are not there. An import loads the libraries at `opens`, in this order, each with what it is linked
     with; then `wants` are opened by name. `accepts` are the versions of its other parts (name, specifier) that it
@@ -69,3 +80,4 @@ class FrameworkBuild:
     opens: tuple[str, ...] = ()
     preloads: tuple[Preload, ...] = ()
     accepts: tuple[tuple[str, str], ...] = ()
+    rocm: str | None = None

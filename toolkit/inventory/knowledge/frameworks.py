@@ -18,6 +18,7 @@ from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 from packaging.version import InvalidVersion, Version
 
+from toolkit.inventory.knowledge.builds import PtxFails
 from toolkit.support.tomlfile import read_toml
 
 if TYPE_CHECKING:
@@ -155,7 +156,7 @@ class Framework:
     naming it: its own base is the one to start from; what computes with either of several stands with each, and decides
     only if nothing else does. `bases` are distributions by which a base of it is named, too. `beside_others`: it works
     next to any other framework, and is not a second one. `own_ptxas`: it compiles what it runs itself, so that its
-    driver sees no PTX.
+    driver sees no PTX. `ptx_fails` are GPUs on which its PTX does not run.
 
     The tables `serves`, `pair` and `incompatible` of its file are `Stand`, `Pairing` and `Incompatibility`.
     """
@@ -178,6 +179,7 @@ class Framework:
     bases: tuple[str, ...] = ()
     beside_others: bool = False
     own_ptxas: bool = False
+    ptx_fails: tuple[PtxFails, ...] = ()
     follows: Follows | None = None
     platform: Platform | None = None
     fixes: tuple[Fix, ...] = ()
@@ -272,7 +274,7 @@ class Pairing:
 
 @dataclass(frozen=True, slots=True)
 class Incompatibility:
-    """What metadata allows and the import refuses: `name` in `versions` beside `other` in `other_versions`."""
+    """What metadata allows and the import, or a part ("warning"), refuses: `name` in `versions` beside `other`."""
 
     name: str
     versions: str
@@ -280,6 +282,7 @@ class Incompatibility:
     other_versions: str
     reason: str
     source: str
+    severity: str = "error"
 
 
 @dataclass(frozen=True, slots=True)
@@ -337,6 +340,7 @@ def _framework(name: str, table: dict[str, Any]) -> Framework:
         rank=table["rank"],
         welded=tuple(_one(Welded, row) for row in table.get("welded", ())),
         fixes=tuple(_one(Fix, row) for row in table.get("fix", ())),
+        ptx_fails=tuple(_one(PtxFails, row) for row in table.get("ptx_fails", ())),
         follows=_one(Follows, table["follows"]) if "follows" in table else None,
         platform=_one(Platform, table["platform"]) if "platform" in table else None,
         data=_one(DataParts, table["data"]) if "data" in table else None,
@@ -355,9 +359,8 @@ def _pairing(framework: str, table: dict[str, Any]) -> Pairing:
 
 
 def _incompatibility(other: str, table: dict[str, Any]) -> Incompatibility:
-    return Incompatibility(
-        table["name"], table["versions"], other, table["with_versions"], table["reason"], table["source"]
-    )
+    values = {key: table[key] for key in ("name", "versions", "reason", "source", "severity") if key in table}
+    return Incompatibility(other=other, other_versions=table["with_versions"], **values)
 
 
 def _variants(table: dict[str, Any], distributions: tuple[str, ...]) -> Variants:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from toolkit.jobs.gate import LIMIT, gate_values, layer_values
+from toolkit.jobs.gate import LIMIT, START_LIMIT, gate_values, layer_values, request_values
 from toolkit.jobs.model import SIGNALS
 from toolkit.jobs.quoting import quoted
 from toolkit.runtime.engine import NAMES
-from toolkit.runtime.options import container_environment, exec_arguments
+from toolkit.runtime.options import UNBUFFERED, container_environment, exec_arguments
 from toolkit.scheduler.programs import Scheduler
 from toolkit.support.templates import render
 
@@ -39,6 +39,10 @@ def script_text(job: Job, dialect: Dialect, marker: str, template: Template | No
 def _values(job: Job, dialect: Dialect, marker: str) -> dict[str, object]:
     launcher = dialect.launcher(job)
     slurm = dialect.words.scheduler is Scheduler.SLURM
+    threads = _threads(job, dialect)
+    # A variable that the job has to inherit gets no value here: the script ends where it is not set.
+    unbuffered = None if UNBUFFERED in job.inherited else UNBUFFERED
+    written = {"OMP_NUM_THREADS": threads, UNBUFFERED: unbuffered, "CTK_RESULTS": job.results}
     setup = (job.module_setup,) if job.module_setup else () if slurm else _MODULE_SETUP
     return {
         "scheduler": dialect.words,
@@ -50,7 +54,9 @@ def _values(job: Job, dialect: Dialect, marker: str) -> dict[str, object]:
         "image": quoted(job.image),
         "modules": tuple(map(quoted, job.modules)),
         "module_setup": " ".join(map(quoted, setup)),
-        "threads": _threads(job, dialect),
+        "threads": threads,
+        "unbuffered": unbuffered,
+        "exported": (*(name for name, value in written.items() if value), *job.inherited),
         "results": job.results,
         "node_tmp": job.node_tmp,
         "find_runtime": " || ".join(f"command -v {quoted(name)}" for name in (job.runtime, *NAMES) if name),
@@ -63,6 +69,8 @@ def _values(job: Job, dialect: Dialect, marker: str) -> dict[str, object]:
         "forward": dialect.forward(job),
         "gate": job.gate and job.uses_gpu,
         "limit": LIMIT,
+        "start_limit": START_LIMIT,
+        **request_values(job, slurm=slurm),
         "gate_check": gate_values(job.gate_check),
         **layer_values(job.layers),
         "monitor": job.monitor and job.uses_gpu,

@@ -279,6 +279,8 @@ class _Chooser:
             if _has(base, first.framework)
             and not (isinstance(base, WheelBase) and named is None and base.framework in first.framework.bases)
         ]
+        # NVIDIA's GPUs are meant, unless only bases for AMD's serve the machine.
+        having = [base for base in having if base.rocm is None] or having
         having.sort(key=lambda base: (base.framework in first.framework.bases) != (named is not None))
         specifier = str(Requirement(first.line).specifier) if first.line else ""
         fitting = [base for base in having if base.framework_version and satisfies(base.framework_version, specifier)]

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from toolkit.recipes.model import LARGEST_IMAGE
+from toolkit.support.http_client import WrongContent
 
 INDEX_TYPES = (
     "application/vnd.oci.image.index.v1+json",
@@ -29,10 +30,6 @@ _PROCESSORS = {
     "riscv64": "riscv64",
     "s390x": "s390x",
 }
-
-
-class WrongContent(ValueError):  # noqa: N818 - named like the errors of toolkit.support
-    """The server answered with something else than was asked for. `str()` of it continues "the registry HOST …"."""
 
 
 @dataclass(frozen=True, slots=True)

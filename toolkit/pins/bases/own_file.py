@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 KEYS = (
     *("description", "family", "broken", "bootstrap", "reference", "digest", "digest_of", "inrelease"),
     *("evidence", "checked", "size", "architectures", "framework", "framework_version", "installer", "python"),
-    *("python_path", "cuda", "cudnn", "rocm", "code", "driver", "os", "glibc", "apt", "source"),
+    *("python_path", "cuda", "cudnn", "rocm", "code", "runs_on", "driver", "os", "glibc", "apt", "source"),
 )
 _DATES = ("checked",)
 

@@ -22,7 +22,6 @@ from toolkit.pins.bases.manifests import (
     IMAGE_TYPES,
     INDEX_TYPES,
     Manifest,
-    WrongContent,
     parse_config,
     parse_manifest,
     parse_object,
@@ -31,6 +30,7 @@ from toolkit.pins.bases.manifests import (
 from toolkit.pins.bases.transport import TIMEOUT, TOTAL, challenge_of, fetch
 from toolkit.support.certificates import certificate_problem, describe_trust
 from toolkit.support.errors import CheckFailed, CtkError, ProgramFailed
+from toolkit.support.http_client import WrongContent
 from toolkit.support.redaction import server_of
 
 if TYPE_CHECKING:

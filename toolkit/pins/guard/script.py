@@ -168,7 +168,11 @@ def _tools(lock: Lock, wanted: ImportStep | None, more: tuple[str, ...] = ()) ->
     """Writes the guard's files to a temporary directory, and defines how they run."""
     return [
         "# The ctk guard: no command below may change the GPU framework of the base.",
-        'ctk_guard=$(mktemp -d "${TMPDIR:-/tmp}/ctk-guard.XXXXXX" 2>/dev/null || mktemp -d /tmp/ctk-guard.XXXXXX)',
+        'ctk_guard=$(mktemp -d "${TMPDIR:-/tmp}/ctk-new.XXXXXX" 2>/dev/null || mktemp -d /tmp/ctk-new.XXXXXX)',
+        "# The directory gets its name when it is open: the next build removes one that no process has open.",
+        'exec 9<"$ctk_guard"',
+        "ctk_named=${ctk_guard%/*}/ctk-guard.${ctk_guard##*.}",
+        'mv "$ctk_guard" "$ctk_named" && ctk_guard=$ctk_named',
         *_here_document("lock.json", lock_for_guard(lock, wanted)),
         *(line for name in (*_FILES, *more) for line in _here_document(name, payload(name))),
         *_choose_python(lock.base.executable),

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import re
+from typing import TYPE_CHECKING
 
 from toolkit.support.errors import ProgramFailed
+
+if TYPE_CHECKING:
+    from toolkit.support.http_client import TooLarge
 
 CREDENTIALS_FIX = (
     "Set UV_INDEX_NAME_USERNAME and UV_INDEX_NAME_PASSWORD, NAME as `name` of its [[index]] in capitals with `_` for "
@@ -16,6 +20,7 @@ _INDEX_STATUS = re.compile(
     r"An index URL \((?P<wants>\S+)\) could not be queried .*\((?P<login>40[13]) "
     r"|An index \((?P<url>\S+)\) returned a (?P<status>\d{3}) "
 )
+_REDIRECTS = range(300, 400)
 _REASONS = {401: "Unauthorized", 403: "Forbidden", 404: "Not Found"}
 
 # Recorded from git 2.39.
@@ -44,10 +49,22 @@ def refused(address: str, status: int) -> ProgramFailed:
             fix="Correct the address: `url` of an [[index]], or `packages` of the recipe.",
             code="index-not-found",
         )
+    if status in _REDIRECTS:
+        said += ", which leads nowhere"
     return ProgramFailed(
         f"{address} returned status {said}",
         fix="The server failed: try again later, or ask its administrator.",
         code="index-unreachable",
+    )
+
+
+def too_large(what: str, error: TooLarge) -> ProgramFailed:
+    """The error for an address, or a file of a server, of which more comes than there may be."""
+    return ProgramFailed(
+        f"{what} {error}",
+        fix="A proxy or a login page of this network may have answered, or the index is broken: try another network or "
+        "index.",
+        code="answer-too-large",
     )
 
 

@@ -10,13 +10,14 @@ from http.client import HTTPException
 from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
-from toolkit.pins.index.answers import refused
+from toolkit.pins.index.answers import refused, too_large
 from toolkit.pins.index.uv import index_address
 from toolkit.recipes.indexes import credentials, name_of
 from toolkit.recipes.model import Index
-from toolkit.support.certificates import certificate_problem, tls_context
+from toolkit.support.certificates import certificate_problem
 from toolkit.support.errors import CheckFailed, ProgramFailed
 from toolkit.support.files import make_directory, write_atomically
+from toolkit.support.http_client import Limits, TooLarge, read_url
 from toolkit.support.redaction import redact
 
 if TYPE_CHECKING:
@@ -24,8 +25,7 @@ if TYPE_CHECKING:
     from pathlib import Path
     from urllib.parse import SplitResult
 
-_TIMEOUT_SECONDS = 60
-_LARGEST = 512 << 20
+_LARGEST = 512 << 20  # a source distribution is read into memory
 
 
 def fetch_file(url: str, sha256: str | None, directory: Path, indexes: Iterable[Index] = ()) -> bytes:
@@ -41,12 +41,12 @@ def fetch_file(url: str, sha256: str | None, directory: Path, indexes: Iterable[
             return earlier
     name = url.rsplit("/", 1)[-1]
     try:
-        request = request_file(url, indexes)
-        with urllib.request.urlopen(request, timeout=_TIMEOUT_SECONDS, context=tls_context()) as answer:  # noqa: S310
-            content: bytes = answer.read(_LARGEST)
+        content, _ = read_url(request_file(url, indexes), Limits(_LARGEST))
     except urllib.error.HTTPError as error:
         raise refused(redact(url), error.code) from error
-    except (urllib.error.URLError, TimeoutError, HTTPException, ValueError) as error:
+    except TooLarge as error:
+        raise too_large(redact(url), error) from error
+    except (OSError, HTTPException, ValueError) as error:
         meaning, fix = certificate_problem(str(error)) or (str(error), None)
         raise ProgramFailed(f"{name} cannot be fetched: {meaning}", fix=fix, code="index-unreachable") from error
     if sha256 and hashlib.sha256(content).hexdigest() != sha256:
@@ -57,7 +57,7 @@ def fetch_file(url: str, sha256: str | None, directory: Path, indexes: Iterable[
         )
     if kept is not None:
         make_directory(directory)
-        write_atomically(kept, content)
+        write_atomically(kept, content, durable=False)
     return content
 
 

@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-import errno
 import hashlib
 import threading
 import urllib.error
-import urllib.request
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from http.client import HTTPException, IncompleteRead
 from typing import TYPE_CHECKING
 
-from toolkit.pins.index.answers import refused
+from toolkit.pins.index.answers import refused, too_large
 from toolkit.pins.index.download import request_file
 from toolkit.pins.index.locate import Locator, unreachable
 from toolkit.pins.index.retrying import repeat
 from toolkit.store.entries import Entry, Kind
-from toolkit.support.certificates import tls_context
 from toolkit.support.errors import CtkError, MissingOnHost, ProgramFailed
+from toolkit.support.files import FULL, format_free
+from toolkit.support.http_client import Limits, TooLarge, blocks, open_url
+from toolkit.support.parallel import parallel, wait
+from toolkit.support.paths import LARGER_AREA
 from toolkit.support.redaction import server_of
 from toolkit.support.text import count
 
@@ -31,9 +31,7 @@ if TYPE_CHECKING:
     from toolkit.store.store import Store
 
 _AT_ONCE = 6
-_TIMEOUT_SECONDS = 30.0  # without a byte
-_BLOCK = 1 << 20
-_FULL = (errno.ENOSPC, errno.EDQUOT)
+_LARGEST = 8 << 30  # bytes of a file, whatever is declared
 _MAX_SHOWN = 5
 
 
@@ -72,14 +70,9 @@ def bring_files(
     if not missing:
         return Brought(entries)
     work = _Download(store, tuple(indexes), on_progress)
-    with ThreadPoolExecutor(_AT_ONCE) as pool:
-        try:
-            found = list(pool.map(work.locate, missing))
-            work.expect(found)
-            done = list(pool.map(work.bring, missing, found))
-        except BaseException:
-            work.stopped.set()  # before the pool waits for its threads
-            raise
+    found = parallel(work.locator.locate, missing, _AT_ONCE)
+    work.expect(found)
+    done = parallel(lambda pair: work.bring(*pair), zip(missing, found, strict=True), _AT_ONCE)
     problems = [problem for problem in done if isinstance(problem, CtkError)]
     if problems:
         raise _together(problems, len(problems))
@@ -93,7 +86,6 @@ class _Download:
     store: Store
     indexes: tuple[Index, ...]
     on_progress: Callable[[int, int], None]
-    stopped: threading.Event = field(default_factory=threading.Event)
     done: int = 0
     total: int = 0
     locator: Locator = field(init=False)
@@ -101,21 +93,11 @@ class _Download:
     silent: dict[str, ProgramFailed] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.locator = Locator(self.indexes, self.wait)
-
-    def wait(self, seconds: float) -> None:
-        """Wait, unless the work is stopped meanwhile."""
-        if self.stopped.wait(seconds):
-            raise InterruptedError("stopped")
-
-    def locate(self, wanted: Wanted) -> Located:
-        if self.stopped.is_set():
-            raise InterruptedError("stopped")
-        return self.locator.locate(wanted)
+        self.locator = Locator(self.indexes)
 
     def expect(self, found: Iterable[Located]) -> None:
         """Add up the sizes that the indexes tell."""
-        self.total = sum(place.size or 0 for located in found for place in located.places[:1])
+        self.total = sum(min(place.size or 0, _LARGEST) for located in found for place in located.places[:1])
 
     def count(self, size: int, more: int = 0) -> None:
         with self.lock:
@@ -129,8 +111,7 @@ class _Download:
         for place in located.places:
             try:
                 return self._download(wanted, place)
-            except MissingOnHost:
-                self.stopped.set()
+            except MissingOnHost:  # a full disk ends the work
                 raise
             except CtkError as error:
                 problems.append(error)
@@ -143,11 +124,13 @@ class _Download:
         with self.store.staging() as directory:
             path = directory / wanted.name
             try:
-                sha256 = repeat(lambda: self._write(place, path), self.wait)
+                sha256 = repeat(lambda: self._write(place, path), wait)
             except urllib.error.HTTPError as error:
                 raise refused(f"{server} ({wanted.name})", error.code) from error
+            except TooLarge as error:
+                raise too_large(f"the answer of {server} for {wanted.name}", error) from error
             except (OSError, HTTPException, ValueError) as error:
-                if isinstance(error, OSError) and (error.errno in _FULL or error.filename is not None):
+                if isinstance(error, OSError) and (error.errno in FULL or error.filename is not None):
                     raise _not_written(self.store.own, error) from error
                 if isinstance(error, IncompleteRead):
                     raise unreachable(f"the download of {wanted.name} from {server}", error) from error
@@ -165,28 +148,19 @@ class _Download:
     def _write(self, place: Place, path: Path) -> str:
         """Write the file to `path`; return its SHA-256. Raises OSError, HTTPException."""
         digest, size = hashlib.sha256(), 0
-        context = tls_context()
+        largest = _LARGEST if place.size is None else min(place.size, _LARGEST)
         try:
-            request = request_file(place.url, self.indexes)
-            with (
-                urllib.request.urlopen(request, timeout=_TIMEOUT_SECONDS, context=context) as answer,  # noqa: S310
-                path.open("wb") as file,
-            ):
-                said = answer.headers.get("Content-Length") or ""
-                expected = int(said) if said.isdecimal() else place.size
-                if place.size is None and expected:
-                    self.count(0, expected)
-                while block := answer.read(_BLOCK):
-                    if self.stopped.is_set():
-                        raise InterruptedError("stopped")
+            with open_url(request_file(place.url, self.indexes), Limits(largest)) as answer, path.open("wb") as file:
+                declared = answer.length
+                if place.size is None and declared and declared <= largest:
+                    self.count(0, declared)
+                for block in blocks(answer, largest):
                     file.write(block)
                     digest.update(block)
                     size += len(block)
                     self.count(len(block))
-                    if expected is not None and size > expected:
-                        break
-            if expected is not None and size < expected:
-                raise IncompleteRead(b"", expected - size)
+            if declared is None and place.size is not None and size < place.size:
+                raise IncompleteRead(b"", place.size - size)
         except BaseException:
             self.count(-size)
             raise
@@ -194,10 +168,10 @@ class _Download:
 
 
 def _not_written(store: Path, error: OSError) -> MissingOnHost:
-    if error.errno in _FULL:
+    if error.errno in FULL:
         return MissingOnHost(
-            f"no space left for package files in {store}: {error.strerror}",
-            fix="`ctk cache prune` removes what was not used for longest. Or set CTK_HOME to a larger disk.",
+            f"no space left for package files in {store}: {error.strerror} ({format_free(store)})",
+            fix=LARGER_AREA,
             code="disk-full",
         )
     return MissingOnHost(

@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 import threading
-import time
 import urllib.error
 from dataclasses import dataclass, field
 from http.client import HTTPException, IncompleteRead
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit, urlunsplit
 
-from toolkit.pins.index.answers import refused
+from toolkit.pins.index.answers import refused, too_large
 from toolkit.pins.index.pages import ACCEPT, read_page
 from toolkit.pins.index.remote import read_url
 from toolkit.pins.index.retrying import repeat
 from toolkit.pins.index.uv import index_address
 from toolkit.recipes.model import IndexKind
+from toolkit.support import parallel
 from toolkit.support.certificates import certificate_problem
 from toolkit.support.errors import ProgramFailed
+from toolkit.support.http_client import TooLarge, TooSlow
 from toolkit.support.redaction import server_of
 
 if TYPE_CHECKING:
@@ -62,7 +63,7 @@ class Locator:
     """
 
     indexes: Sequence[Index] = ()
-    wait: Callable[[float], object] = time.sleep
+    wait: Callable[[float], object] = parallel.wait
     _pages: dict[str, list[dict[str, Any]] | ProgramFailed] = field(default_factory=dict)
     _silent: dict[str, ProgramFailed] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
@@ -81,6 +82,9 @@ class Locator:
                     continue
                 if _sha256(row) not in (None, wanted.sha256):
                     problems.append(_other_hash(wanted, address))
+                    continue
+                if not row["url"]:
+                    problems.append(unsafe_link(wanted.name, server_of(address)))
                     continue
                 size = row.get("size")
                 places.setdefault(row["url"], Place(row["url"], size if type(size) is int and size >= 0 else None))
@@ -101,15 +105,17 @@ class Locator:
 
     def _read(self, address: str) -> list[dict[str, Any]] | ProgramFailed:
         try:
-            text = repeat(lambda: _whole_page(address, self.indexes), self.wait)
+            content, _ = repeat(lambda: read_url(address, self.indexes, Accept=ACCEPT), self.wait)
         except urllib.error.HTTPError as error:
             return [] if error.code in _NOT_THERE else refused(server_of(address), error.code)
         except (OSError, HTTPException) as error:
             return unreachable(f"the package index {server_of(address)}", error)
+        except TooLarge as error:
+            return too_large(f"the package index {server_of(address)}", error)
         except ValueError as error:
             return _malformed(address, error)
         try:
-            return read_page(text, address)
+            return read_page(content.decode(errors="replace"), address)
         except (ValueError, AttributeError, RecursionError) as error:
             return _malformed(address, error)
 
@@ -133,6 +139,8 @@ def unreachable(what: str, error: Exception) -> ProgramFailed:
         return ProgramFailed(f"{what} cannot be used: {meaning}", fix=fix, code="certificate")
     if isinstance(reason, IncompleteRead):
         return ProgramFailed(f"{what} sent an incomplete answer", fix=_RETRY, code="index-unreachable")
+    if isinstance(reason, TooSlow):
+        return ProgramFailed(f"{what} {reason}", fix=_RETRY, code="index-unreachable")
     said = getattr(reason, "strerror", None) or str(reason) or type(reason).__name__
     return ProgramFailed(
         f"{what} cannot be reached: {said}",
@@ -142,19 +150,20 @@ def unreachable(what: str, error: Exception) -> ProgramFailed:
     )
 
 
-def _whole_page(address: str, indexes: Sequence[Index]) -> str:
-    content, headers = read_url(address, indexes, Accept=ACCEPT)
-    said = headers.get("Content-Length") or ""
-    if said.isdecimal() and len(content) < int(said):
-        raise IncompleteRead(content, int(said) - len(content))
-    return content.decode(errors="replace")
-
-
 def _malformed(address: str, error: Exception) -> ProgramFailed:
     return ProgramFailed(
         f"the package index {server_of(address)} sent a page that cannot be read: {error}",
         fix="A proxy or a login page of this network may have answered instead of it. `ctk doctor` checks the index.",
         code="malformed-index-page",
+    )
+
+
+def unsafe_link(file: str, where: str) -> ProgramFailed:
+    """The error for a file that `where` has at an address to which no server may lead."""
+    return ProgramFailed(
+        f"{where} names an address of {file} that is not used: a server may lead to https, or from http to http",
+        fix="Correct the index, or use another one.",
+        code="unsafe-link",
     )
 
 

@@ -6,7 +6,9 @@ Sources: PEP 658 (`FILE.metadata`). A mirror may not have it: then METADATA is r
 from __future__ import annotations
 
 import json
+import struct
 import zipfile
+import zlib
 from http.client import HTTPException
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -23,7 +25,9 @@ if TYPE_CHECKING:
     from toolkit.recipes.model import Index
 
 _UNANSWERED = (OSError, HTTPException)
-_UNREADABLE = (*_UNANSWERED, zipfile.BadZipFile, ValueError, KeyError)
+# What zipfile raises for a file that is damaged, encrypted, or compressed in a way that it does not know.
+_UNREADABLE = (*_UNANSWERED, ValueError, KeyError, EOFError, RuntimeError, zipfile.BadZipFile, zlib.error, struct.error)
+_LARGEST = 8 << 20  # bytes of METADATA, unpacked
 
 
 def read_requirements(file: File, directory: Path, indexes: Iterable[Index] = ()) -> tuple[str, ...] | None:
@@ -43,7 +47,7 @@ def read_requirements(file: File, directory: Path, indexes: Iterable[Index] = ()
     requires = tuple(parse_headers(text).get("requires-dist", ()))
     if kept is not None:
         make_directory(directory)
-        write_atomically(kept, json.dumps(requires))
+        write_atomically(kept, json.dumps(requires), durable=False)
     return requires
 
 
@@ -72,4 +76,6 @@ def _fetch_metadata(file: File, indexes: Iterable[Index]) -> str:
 def _read_from_wheel(wheel: zipfile.ZipFile) -> str:
     with wheel:
         name = next((member for member in wheel.namelist() if member.endswith(".dist-info/METADATA")), "METADATA")
+        if wheel.getinfo(name).file_size > _LARGEST:
+            raise ValueError(f"{name} is too large")
         return wheel.read(name).decode(errors="replace")

@@ -10,11 +10,16 @@ from html.parser import HTMLParser
 from typing import Any
 from urllib.parse import unquote, urljoin, urlsplit
 
+from toolkit.support.http_client import may_lead
+
 ACCEPT = "application/vnd.pypi.simple.v1+json, text/html;q=0.1"
 
 
 def read_page(text: str, address: str) -> list[dict[str, Any]]:
-    """The files of a page of an index, JSON or HTML, each as PEP 691 has it. Raises ValueError for other JSON."""
+    """The files of a page of an index, JSON or HTML, each as PEP 691 has it. Raises ValueError for other JSON.
+
+    A link to where the page may not lead, such as a file of this host, has the address "".
+    """
     if not text.lstrip().startswith("{"):
         page = _Links()
         page.feed(text)
@@ -24,7 +29,8 @@ def read_page(text: str, address: str) -> list[dict[str, Any]]:
         if not isinstance(found, list):
             raise ValueError("no list of files")
         rows = [row for row in found if isinstance(row, dict) and isinstance(row.get("url"), str)]
-    return [{**row, "url": urljoin(address, row["url"])} for row in rows]
+    urls = (urljoin(address, row["url"]) for row in rows)
+    return [{**row, "url": url if may_lead(address, url) else ""} for row, url in zip(rows, urls, strict=True)]
 
 
 class _Links(HTMLParser):

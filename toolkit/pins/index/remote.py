@@ -3,92 +3,46 @@
 from __future__ import annotations
 
 import io
-import threading
-import urllib.request
-from functools import cache
-from http.client import HTTPException, HTTPSConnection
 from typing import TYPE_CHECKING
 from urllib.error import HTTPError
-from urllib.parse import urlsplit
 
 from toolkit.pins.index.download import request_file
-from toolkit.support.certificates import tls_context
+from toolkit.support import http_client
+from toolkit.support.http_client import Limits
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
-    from http.client import HTTPMessage, HTTPResponse
-    from ssl import SSLContext
+    from email.message import Message
 
     from toolkit.recipes.model import Index
 
-_TIMEOUT_SECONDS = 60
 _TAIL = 64 << 10  # a wheel's table of contents is at its end, and most often its METADATA just before it
-_LARGEST = 32 << 20
-_connections = threading.local()
+_LARGEST = 32 << 20  # of a page, and of what a server sends of a file: one without range support would send gigabytes
 
 
-def read_url(url: str, indexes: Iterable[Index] = (), **headers: str) -> tuple[bytes, HTTPMessage]:
+def read_url(url: str, indexes: Iterable[Index] = (), **headers: str) -> tuple[bytes, Message]:
     """What the server of an index answers, and the answer's header fields. Uses the credentials in `indexes`.
 
-    Raises OSError (a status of 400 and above is HTTPError) or HTTPException, ValueError for more than _LARGEST.
+    A lock reads the metadata of dozens of files from one server. To connect takes longer than to ask, and some name
+    servers drop a part of many questions at once: hence a connection that stays open. Raises OSError (a status of 400
+    and above is HTTPError) or HTTPException, WrongContent for more than _LARGEST.
     """
     request = request_file(url, indexes)
     request.headers.update(headers)
-    if (answer := _ask_open_connection(request)) is not None:
-        return answer
-    with urllib.request.urlopen(request, timeout=_TIMEOUT_SECONDS, context=_context()) as found:  # noqa: S310
-        return _content(found), found.headers
-
-
-def _ask_open_connection(request: urllib.request.Request) -> tuple[bytes, HTTPMessage] | None:
-    """The answer over a connection that stays open; None if there is none: a proxy, a redirect, a lost connection.
-
-    A lock reads the metadata of dozens of files from one server. To connect takes longer than to ask, and some name
-    servers drop a part of many questions at once.
-    """
-    parts = urlsplit(request.full_url)
-    proxied = parts.scheme in urllib.request.getproxies() and not urllib.request.proxy_bypass(parts.netloc)
-    if parts.scheme != "https" or proxied:
-        return None
-    open_now: dict[str, HTTPSConnection] = _connections.__dict__
-    connection = open_now.get(parts.netloc)
-    if connection is None:
-        connection = HTTPSConnection(parts.netloc, timeout=_TIMEOUT_SECONDS, context=_context())
-        open_now[parts.netloc] = connection
-    headers = {**request.headers, **request.unredirected_hdrs, "User-Agent": "ctk"}
-    try:
-        connection.request("GET", f"{parts.path}?{parts.query}" if parts.query else parts.path, headers=headers)
-        answer = connection.getresponse()
-        content = _content(answer)
-    except (OSError, HTTPException, ValueError):
-        # A new connection shows what is wrong, if anything.
-        open_now.pop(parts.netloc).close()
-        return None
-    if answer.status >= 400:
-        raise HTTPError(request.full_url, answer.status, answer.reason, answer.headers, None)
-    return (content, answer.headers) if answer.status in (200, 206) else None
-
-
-def _content(answer: HTTPResponse) -> bytes:
-    # A server without range support would send gigabytes.
-    if int(answer.headers.get("Content-Length") or 0) > _LARGEST:
-        raise ValueError("the server sends whole files only")
-    content = answer.read(_LARGEST + 1)
-    if len(content) > _LARGEST:
-        raise ValueError("the server sends whole files only")
-    return content
-
-
-@cache
-def _context() -> SSLContext:
-    """One context for all: reading the host's certificates takes 40 ms, a request 10 ms, and there are dozens."""
-    return tls_context()
+    limits = Limits(_LARGEST)
+    answer = http_client.read_over_kept_connection(request, limits)
+    if answer is None:
+        return http_client.read_url(request, limits)
+    status, content, found = answer
+    if status >= 400:
+        raise HTTPError(url, status, "", found, None)
+    return (content, found) if status in (200, 206) else http_client.read_url(request, limits)
 
 
 class RemoteFile(io.RawIOBase):
     """The file at `url` by HTTP ranges; `indexes` have the credentials for it.
 
-    Raises OSError if the server does not answer, ValueError if it sends a large file as a whole.
+    Raises OSError if the server does not answer, WrongContent if it sends a large file as a whole.
     """
 
     def __init__(self, url: str, indexes: Iterable[Index] = ()) -> None:

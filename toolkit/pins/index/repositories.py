@@ -11,7 +11,8 @@ from toolkit.pins.index.answers import git_refusal
 from toolkit.support.certificates import certificate_problem, trusting
 from toolkit.support.errors import CheckFailed, ProgramFailed
 from toolkit.support.files import make_directory
-from toolkit.support.processes import Completed, run
+from toolkit.support.http_client import LEAST_RATE, WINDOW
+from toolkit.support.processes import Completed, run_contained
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -22,6 +23,8 @@ _NOT_OURS = (
     *("GIT_ALTERNATE_OBJECT_DIRECTORIES", "GIT_NAMESPACE", "GIT_SHALLOW_FILE"),
 )
 _TIMEOUT_SECONDS = 300.0
+# git-config(1), http.lowSpeedLimit: bytes a second, and for how many seconds git waits for more.
+_LEAST_RATE = {"GIT_HTTP_LOW_SPEED_LIMIT": str(LEAST_RATE), "GIT_HTTP_LOW_SPEED_TIME": str(int(WINDOW))}
 
 
 def read_repository(url: str, names: tuple[str, ...], scratch: Path) -> dict[str, str | None]:
@@ -39,7 +42,8 @@ def read_repository(url: str, names: tuple[str, ...], scratch: Path) -> dict[str
 
         def git(*arguments: str) -> Completed:
             argv = ["git", f"--git-dir={directory}", *arguments]
-            return run(argv, env={**dict.fromkeys(_NOT_OURS), **git_settings()}, cwd=scratch, timeout=_TIMEOUT_SECONDS)
+            environment = {**dict.fromkeys(_NOT_OURS), **git_settings()}
+            return run_contained(argv, env=environment, cwd=scratch, timeout=_TIMEOUT_SECONDS)
 
         git("init", "--quiet", "--bare").require("preparing a repository")
         if not git("fetch", "--quiet", "--depth=1", "--", address, commit).ok:
@@ -67,7 +71,7 @@ def unreachable(url: str, output: str) -> ProgramFailed:
 
 
 def git_settings() -> dict[str, str]:
-    """Variables that keep git from prompting and make it trust the host's certificates."""
+    """Variables that keep git from prompting and from waiting for ever, and make it trust the host's certificates."""
     trust = trusting()
     certificates = {"GIT_SSL_CAINFO": trust["SSL_CERT_FILE"]} if "SSL_CERT_FILE" in trust else {}
-    return {"GIT_TERMINAL_PROMPT": "0", **certificates}
+    return {"GIT_TERMINAL_PROMPT": "0", **_LEAST_RATE, **certificates}

@@ -10,6 +10,8 @@ from email.utils import parsedate_to_datetime
 from http.client import HTTPException
 from typing import TYPE_CHECKING
 
+from toolkit.support import parallel
+
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import TypeVar
@@ -22,7 +24,7 @@ _TEMPORARY = (408, 425, 429, 500, 502, 503, 504)
 
 
 def repeat(
-    action: Callable[[], T], wait: Callable[[float], object] = time.sleep, delays: tuple[float, ...] = DELAYS
+    action: Callable[[], T], wait: Callable[[float], object] = parallel.wait, delays: tuple[float, ...] = DELAYS
 ) -> T:
     """The result of `action`, which is tried again after a temporary failure; `wait` gets seconds.
 

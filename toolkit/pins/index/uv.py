@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import os
@@ -9,7 +10,7 @@ import re
 import shutil
 import sys
 import time
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from functools import cache
 from pathlib import Path
@@ -20,13 +21,14 @@ from toolkit.pins.index.answers import refused, status_in
 from toolkit.pins.index.repositories import git_settings
 from toolkit.support.certificates import certificate_problem, trusting
 from toolkit.support.errors import MissingOnHost, ProgramFailed
-from toolkit.support.files import make_directory, write_atomically
-from toolkit.support.processes import Completed, run
+from toolkit.support.files import FULL, make_directory, not_written, write_atomically
+from toolkit.support.paths import LARGER_AREA
+from toolkit.support.processes import Completed, run, run_contained
 from toolkit.support.redaction import redact, server_of
 from toolkit.support.staging import staging
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
 # As long as PyPI lets its pages be kept (Cache-Control: max-age=600). An index that says nothing of this would be asked
 # for each page again, which takes seconds; the answer to the very same question is kept instead.
@@ -45,6 +47,7 @@ _NOT_FOR_US = (
 _WIDTH = "10000"  # uv breaks its messages at COLUMNS, addresses included, and ctk reads them
 _OFFLINE_GAP = ("network was disabled", "network is disabled", "network connectivity is disabled", "in the cache")
 _UNREACHED = re.compile(r"(?:Failed to fetch: `|for url \()([^`\s)]+)")
+_OF_DISKS = re.compile(rf"\(os error ({errno.ENOSPC}|{errno.EDQUOT}|{errno.EIO})\)")  # as Rust prints errno(3)
 _NETWORK = ("Failed to fetch", "error sending request", "Request failed after", "Could not connect", "client error")
 
 
@@ -105,9 +108,28 @@ class Uv:
         with staging(self.scratch) as temporary:
             environment["TMPDIR"] = str(temporary)
             try:
-                return run([self.program, *arguments], env=environment, cwd=directory, timeout=self.patience)
+                answer = run_contained(
+                    [self.program, *arguments], env=environment, cwd=directory, timeout=self.patience
+                )
             except ProgramFailed as failure:
                 raise _timed_out(failure, self.patience) if failure.code == "program-timeout" else failure from None
+        if not answer.ok and (found := _OF_DISKS.search(answer.stderr)) is not None:
+            raise not_written(self.cache, OSError(int(found[1]), os.strerror(int(found[1]))), LARGER_AREA)
+        return answer
+
+
+@contextmanager
+def area_errors(directory: Path) -> Iterator[None]:
+    """Say that the disk of `directory`, which is in the work area, is full, if a write in the block fails for it.
+
+    write(2) on an open file does not say which one.
+    """
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in FULL:
+            raise
+        raise not_written(directory, error, LARGER_AREA) from error
 
 
 def _timed_out(failure: ProgramFailed, seconds: float) -> ProgramFailed:
@@ -129,6 +151,15 @@ def index_address() -> str:
     """The package index that uv asks, with the credentials that its address may hold."""
     names = ("UV_DEFAULT_INDEX", "UV_INDEX_URL", "PIP_INDEX_URL")
     return next(filter(None, map(os.environ.get, names)), "https://pypi.org/simple")
+
+
+def index_places() -> tuple[str, ...]:
+    """All that uv takes packages from by its settings: addresses, a path of this host as one of `file:`."""
+    words = [index_address()]
+    for name in ("UV_INDEX", "UV_EXTRA_INDEX_URL", "UV_FIND_LINKS"):
+        words += re.split(r"[\s,]+", os.environ.get(name, ""))
+    urls = (re.sub(r"^[\w.-]+=", "", word) for word in words if word)
+    return tuple(url if "://" in url else f"file:{url}" for url in urls)
 
 
 def open_uv(work_area: Path) -> Uv:
@@ -189,7 +220,7 @@ def _keep_answer(path: Path, answer: Completed) -> None:
         with suppress(FileNotFoundError):  # another ctk prunes too
             if time.time() - old.stat().st_mtime > FRESH_SECONDS:
                 old.unlink()
-    write_atomically(path, json.dumps(asdict(answer)))
+    write_atomically(path, json.dumps(asdict(answer)), durable=False)
 
 
 def _has_gap(answer: Completed) -> bool:

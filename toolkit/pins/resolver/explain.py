@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -18,6 +17,7 @@ from toolkit.pins.resolver.question import Question, ask, compile_lines
 from toolkit.pins.resolver.resolve import Request, first_question
 from toolkit.pins.resolver.working import why_refused
 from toolkit.support.errors import ProgramFailed
+from toolkit.support.parallel import parallel
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -41,11 +41,8 @@ def find_held(uv: Uv, request: Request, resolution: Resolution) -> tuple[Held, .
     latest = newest_versions(uv, first_question(request), ours)
     behind = [name for name, version in sorted(ours.items()) if _is_newer(latest.get(name), version)]
     patient = replace(uv, patience=_TIMEOUT_SECONDS)
-    with ThreadPoolExecutor(_AT_ONCE) as pool:
-        reasons = pool.map(lambda name: _why_not_newer(patient, request, resolution, name, latest[name]), behind)
-        return tuple(
-            Held(name, ours[name], latest[name], because) for name, because in zip(behind, reasons, strict=True)
-        )
+    reasons = parallel(lambda name: _why_not_newer(patient, request, resolution, name, latest[name]), behind, _AT_ONCE)
+    return tuple(Held(name, ours[name], latest[name], because) for name, because in zip(behind, reasons, strict=True))
 
 
 def _is_asked_for(name: str, request: Request) -> bool:

@@ -7,7 +7,6 @@ back the version that a package had before `ctk add` changed it.
 from __future__ import annotations
 
 import re
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -26,6 +25,7 @@ from toolkit.pins.resolver.releases import file_of, is_too_new, list_files, take
 from toolkit.pins.resolver.resolve import first_question
 from toolkit.recipes.requirements import exact_version
 from toolkit.support.errors import ProgramFailed
+from toolkit.support.parallel import parallel
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -93,10 +93,8 @@ def impossible_pins(request: Request, wanted: Versions, directory: Path, earlier
             found[f"{name}=={version}"] = reason
         elif locked.get(name) != version:
             asked.append((name, version))
-    with ThreadPoolExecutor(_AT_ONCE) as pool:
-        reasons = pool.map(lambda pin: _unavailable(pin[0], pin[1], question, directory), asked)
-        found |= {f"{name}=={version}": why for (name, version), why in zip(asked, reasons, strict=True) if why}
-    return found
+    reasons = parallel(lambda pin: _unavailable(pin[0], pin[1], question, directory), asked, _AT_ONCE)
+    return found | {f"{name}=={version}": why for (name, version), why in zip(asked, reasons, strict=True) if why}
 
 
 def preferred_lines(

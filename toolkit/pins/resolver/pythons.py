@@ -6,7 +6,6 @@ to install. So the files that uv chose are looked up on their index, and what th
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -16,6 +15,7 @@ from packaging.version import Version
 from toolkit.pins.resolver.constraints import Constraint
 from toolkit.pins.resolver.releases import list_files, takes_python
 from toolkit.pins.resolver.resolve import first_question
+from toolkit.support.parallel import parallel
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -47,14 +47,13 @@ def python_bounds(request: Request, resolution: Resolution, directory: Path) -> 
         if not package.url and (file := resolution.files.get(package.name)) and not _is_for_one_python(file)
     ]
     chosen = {package.name: Version(package.version) for package in resolution.packages if package.name in names}
-    with ThreadPoolExecutor(_AT_ONCE) as pool:
-        found = pool.map(lambda name: forbidding_releases(name, question, directory), names)
-        return [
-            bound
-            for name, releases in zip(names, found, strict=True)
-            if chosen[name] in releases
-            for bound in _excluding(name, releases, question)
-        ]
+    found = parallel(lambda name: forbidding_releases(name, question, directory), names, _AT_ONCE)
+    return [
+        bound
+        for name, releases in zip(names, found, strict=True)
+        if chosen[name] in releases
+        for bound in _excluding(name, releases, question)
+    ]
 
 
 def forbidding_releases(name: str, question: Question, directory: Path) -> dict[Version, str]:

@@ -13,7 +13,7 @@ from packaging.utils import canonicalize_name
 
 from toolkit.pins.bases.target import valid_version
 from toolkit.pins.index.repositories import unreachable
-from toolkit.pins.index.uv import own_words, python_for
+from toolkit.pins.index.uv import area_errors, own_words, python_for
 from toolkit.pins.index.wheels import uv_platform
 from toolkit.recipes.model import IndexKind
 from toolkit.support.errors import CtkError, MissingOnHost, ProgramFailed, WrongInput
@@ -306,8 +306,9 @@ def _without_platform(options: list[str], more: Iterable[str]) -> list[str]:
 @contextmanager
 def _directory(uv: Uv, question: Question) -> Iterator[Path]:
     # Not in the current directory: uv looks for settings there and above, and those of a project must not be used.
-    make_directory(uv.scratch)
-    with staging(uv.scratch) as directory:
+    with area_errors(uv.scratch):
+        make_directory(uv.scratch)
+    with area_errors(uv.scratch), staging(uv.scratch) as directory:
         (directory / "packages.txt").write_text(_lines(question.packages))
         (directory / "constraints.txt").write_text(_lines(question.constraints))
         (directory / "build-constraints.txt").write_text(_lines(question.build_constraints))

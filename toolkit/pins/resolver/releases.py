@@ -106,7 +106,7 @@ def _rows(address: str, question: Question, directory: Path) -> list[dict[str, A
     except (OSError, HTTPException, ValueError, AttributeError, RecursionError):
         return []
     make_directory(directory)
-    write_atomically(kept, json.dumps(rows))
+    write_atomically(kept, json.dumps(rows), durable=False)
     return rows
 
 
@@ -116,7 +116,8 @@ def _releases(name: str, rows: Iterable[dict[str, Any]], question: Question) -> 
     by_version: dict[Version, list[File]] = {}
     for row in rows:
         version = _version_of(name, str(row.get("filename")))
-        if version is None or version.is_prerelease or row.get("yanked") or not takes_python(row, python):
+        unusable = not row["url"] or row.get("yanked") or not takes_python(row, python)
+        if unusable or version is None or version.is_prerelease:
             continue
         file = file_of(row)
         if not is_too_new(file, question):

@@ -11,6 +11,8 @@ from packaging.utils import canonicalize_name
 from packaging.version import Version
 
 from toolkit.pins.bases.target import valid_version
+from toolkit.pins.index.locate import unsafe_link
+from toolkit.pins.index.uv import index_places
 from toolkit.pins.index.wheels import HASHES_CHOOSE_SINCE, File, choose_file, supported_tags
 from toolkit.pins.lock.model import RECIPE, LockedPackage
 from toolkit.pins.resolver.constraints import active_requirements, broken_by, hard_constraints, soft_constraints
@@ -20,6 +22,7 @@ from toolkit.pins.resolver.question import Answer, Question, ask, compile_lines,
 from toolkit.pins.resolver.releases import list_files, pages
 from toolkit.recipes.repositories import is_repository
 from toolkit.support.errors import CheckFailed, ProgramFailed
+from toolkit.support.http_client import may_lead
 from toolkit.support.tomlfile import parse_toml
 
 if TYPE_CHECKING:
@@ -213,11 +216,23 @@ def find_releases(uv: Uv, question: Question, answer: Answer) -> tuple[Answer, d
         versions[name] = versions.get(name) or entry.get("version", "")
         files = [*entry.get("wheels", []), *([entry["sdist"]] if "sdist" in entry else [])]
         files += [entry["archive"]] if "archive" in entry else []
+        for file in files:
+            _require_safe(file["url"], question)
         found.setdefault(name, []).extend(
             File(file_name(file["url"]), file["url"], file.get("hashes", {}).get("sha256"), file.get("upload-time"))
             for file in files
         )
     return replace(answer, installed=versions), found
+
+
+def _require_safe(url: str, question: Question) -> None:
+    """Raise ProgramFailed (`unsafe-link`) for an address to which neither an index nor the recipe may lead.
+
+    uv 0.13 follows a link of an index to a file of this host.
+    """
+    given = (Requirement(line).url or "" for line in question.packages)
+    if not any(may_lead(place, url) for place in (*index_places(), *(index.url for index in question.indexes), *given)):
+        raise unsafe_link(file_name(url), "a package index")
 
 
 def file_name(url: str) -> str:

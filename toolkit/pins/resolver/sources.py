@@ -7,12 +7,17 @@ adds `setup_requires` to them (`get_requires_for_build_wheel`, PEP 517).
 from __future__ import annotations
 
 import ast
+import bz2
 import contextlib
+import gzip
 import io
+import lzma
+import struct
 import tarfile
 import zipfile
+import zlib
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, cast
 
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.specifiers import SpecifierSet
@@ -28,6 +33,7 @@ from toolkit.pins.resolver.pythons import forbids
 from toolkit.pins.resolver.question import WITH_PKG_RESOURCES, Answer, Metadata, Question
 from toolkit.pins.resolver.resolve import find_releases, first_question, wheels_only
 from toolkit.support.errors import CheckFailed
+from toolkit.support.files import format_size
 from toolkit.support.tomlfile import parse_toml
 
 if TYPE_CHECKING:
@@ -43,6 +49,11 @@ _FILES = ("pyproject.toml", "setup.py", "PKG-INFO")
 _REQUIRES_TXT = ".egg-info/requires.txt"
 _BY_DEFAULT = ("setuptools", "wheel")
 _SMALL = 4 << 20
+_UNPACKED = 2 << 30  # bytes of a source distribution, which a few MiB may expand to without end
+_DAMAGED = (
+    *(OSError, ValueError, EOFError, RuntimeError, tarfile.TarError, zipfile.BadZipFile),
+    *(zlib.error, lzma.LZMAError, struct.error),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,14 +214,48 @@ def read_archive(name: str, content: bytes) -> SourceFiles:
                     if not entry.is_dir() and wanted(path := _below_top(entry.filename), entry.file_size):
                         texts[path] = zipped.read(entry).decode(errors="replace")
         else:
-            with tarfile.open(fileobj=io.BytesIO(content)) as archive:
+            with tarfile.open(fileobj=_Unpacked(_decompressed(content)), mode="r:") as archive:
                 for member in archive:
                     if member.isfile() and wanted(path := _below_top(member.name), member.size):
                         file = archive.extractfile(member)
                         texts[path] = file.read().decode(errors="replace") if file is not None else None
-    except (ValueError, tarfile.TarError, zipfile.BadZipFile) as error:
+    except _DAMAGED as error:
         raise _unreadable(f"the source distribution {name}", error) from error
     return SourceFiles(texts, frozenset(paths))
+
+
+def _decompressed(content: bytes) -> IO[bytes]:
+    """What the formats of source distributions begin with: gzip, bzip2, xz; else a plain tar."""
+    file = io.BytesIO(content)
+    if content.startswith(b"\x1f\x8b"):
+        return cast("IO[bytes]", gzip.open(file))
+    if content.startswith(b"BZh"):
+        return bz2.open(file)
+    return lzma.open(file) if content.startswith(b"\xfd7zXZ\0") else file
+
+
+class _Unpacked(io.RawIOBase):
+    """An archive of which tarfile reads neither more nor further than a source distribution is large."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self._file = file
+
+    def read(self, size: int = -1) -> bytes:
+        if not 0 <= size <= _SMALL:
+            raise ValueError(f"{size} bytes are to be read at once")
+        self._require(self._file.tell() + size)
+        return self._file.read(size)
+
+    def seek(self, offset: int, whence: int = 0) -> int:
+        self._require(offset)
+        return self._file.seek(offset, whence)
+
+    def tell(self) -> int:
+        return self._file.tell()
+
+    def _require(self, end: int) -> None:
+        if end > _UNPACKED:
+            raise ValueError(f"it has more than {format_size(_UNPACKED)}, unpacked")
 
 
 def _below_top(path: str) -> str:

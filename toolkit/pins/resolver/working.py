@@ -7,7 +7,6 @@ constraint like those of the base, so that a conflict and a lock can say it.
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -22,6 +21,7 @@ from toolkit.pins.resolver.pythons import PythonBound, python_bounds
 from toolkit.pins.resolver.releases import list_releases, pages
 from toolkit.pins.resolver.resolve import first_question, resolve
 from toolkit.pins.resolver.undeclared import constraints_over, undeclared_bounds
+from toolkit.support.parallel import parallel
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -159,10 +159,8 @@ def _extra_bounds(uv: Uv, request: Request, resolution: Resolution) -> tuple[dic
         for package in resolution.packages
         if package.is_wheel and not package.url and package.name not in request.unbound
     ]
-    with ThreadPoolExecutor(_AT_ONCE) as pool:
-        read = dict(
-            zip(names, pool.map(lambda name: requirements_of(uv, request, resolution.files[name]), names), strict=True)
-        )
+    found = parallel(lambda name: requirements_of(uv, request, resolution.files[name]), names, _AT_ONCE)
+    read = dict(zip(names, found, strict=True))
     bounds = {name: bound for name, requires in read.items() if (bound := _bound_in(request, requires or ()))}
     return bounds, [name for name, requires in read.items() if requires is None]
 
