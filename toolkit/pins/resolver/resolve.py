@@ -162,7 +162,8 @@ def _choose_versions(
 ) -> tuple[Question, Answer]:
     """Under the base's requirements and with all preferred versions, else with as many as possible.
 
-    If the base's requirements leave no solution, only the hard constraints hold.
+    If the base's requirements leave no solution, only the hard constraints hold. An aim is not given up for a wheel
+    (`only_binary`): it is newer than what has one.
     """
     hard = replace(first_question(request), only_binary=only_binary)
     soft = hard.under(
@@ -175,8 +176,10 @@ def _choose_versions(
     if answer.possible:
         return preferred, answer
     aimed = (attempt.under([*attempt.constraints, *request.aims]) for attempt in ((soft, hard) if request.aims else ()))
-    for question in (*aimed, soft, hard):
+    for question in (*aimed, *(() if request.aims and only_binary else (soft, hard))):
         answer = ask(uv, question, again=True)
+        if answer.possible and not kept:
+            return question, answer
         if answer.possible:
             direct = {canonicalize_name(Requirement(line).name) for line in request.packages}
             return keep_preferred(uv, question, kept, direct)
@@ -252,8 +255,12 @@ def _prefer_wheels(
     preferred = {name_of(line) for line in request.prefer}
     while more := _compiled(uv, question, answer, releases, preferred) - compiled:
         compiled |= more
+        better = replace(question, only_binary=tuple(sorted(compiled)))
+        if not preferred:
+            second = ask(uv, better, again=True)
+            return (better, *find_releases(uv, better, second)) if second.possible else (question, answer, releases)
         try:
-            better, second = _choose_versions(uv, request, only_binary=tuple(sorted(compiled)))
+            better, second = _choose_versions(uv, request, only_binary=better.only_binary)
         except (Conflict, ProgramFailed):  # an older release may be one that cannot be read
             break
         question, (answer, releases) = better, find_releases(uv, better, second)
