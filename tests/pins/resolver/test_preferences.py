@@ -49,6 +49,12 @@ FILES = [
     Listed("holder-1.0-py3-none-any.whl", ("numpy<2",)),
     Listed("tighter-1.0-py3-none-any.whl", ("numpy<1.25",)),
     Listed("newer-1.0-py3-none-any.whl", ("numpy>=2.2",)),
+    Listed("speech-0.8-py3-none-any.whl"),
+    Listed("speech-2025-py3-none-any.whl", ("pitch>=0.3",)),
+    Listed(f"pitch-0.3-{OTHER}"),
+    Listed("pitch-0.3.tar.gz"),
+    Listed("setuptools-80.0-py3-none-any.whl"),
+    Listed("wheel-0.45-py3-none-any.whl"),
 ]
 
 
@@ -197,3 +203,11 @@ def test_most_wanted_version_comes_first() -> None:
     assert wanted_versions(("numpy==1.25",), earlier, NO_UPGRADE)["numpy"] == ("1.25", "2.4", "1.26")
     assert wanted_versions(("numpy==1.25",), earlier, Upgrade(frozenset({"numpy"}))) == {"tqdm": ("4",)}
     assert wanted_versions(("numpy==1.25",), earlier, FULL_UPGRADE) == {}
+
+
+@pytest.mark.parametrize("prefer", [(), ("pandas==2.0.2",)])
+def test_newest_release_that_fits_is_not_given_up_for_a_wheel(uv: Uv, prefer: tuple[str, ...]) -> None:
+    """espnet 202511 needs a pyworld without a wheel; espnet 0.8.0 of 2020 does not."""
+    made = lock(uv, "speech", "pandas", prefer=prefer)
+    assert made.versions["speech"] == "2025"
+    assert [package.name for package in made.packages if not package.is_wheel] == ["pitch"]

@@ -13,8 +13,8 @@ from toolkit.inventory.knowledge.frameworks import knowledge
 from toolkit.inventory.knowledge.names import names
 from toolkit.pins.bases.target import PythonTarget
 from toolkit.pins.lock.model import RECIPE
+from toolkit.pins.resolver.dependents import closure, who_requires_whom
 from toolkit.pins.resolver.question import NotOnIndex, Question
-from toolkit.pins.resolver.resolve import closure, who_requires_whom
 from toolkit.recipes.requirements import exact_version
 from toolkit.support.errors import ProgramFailed
 from toolkit.support.findings import Finding, Severity

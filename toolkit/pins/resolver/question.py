@@ -330,7 +330,7 @@ def _known_metadata(question: Question, table: str = "") -> str:
 def _bindings(question: Question) -> str:
     """A project that requires each package bound to an index: uv heeds the binding only of direct requirements.
 
-    So packages that nothing requires are chosen, too; `resolve.needed` finds the required ones.
+    So packages that nothing requires are chosen, too; `dependents.needed` finds the required ones.
     """
     bound = [index for index in question.indexes if index.packages]
     lines = ["[project]", f'name = "{_PROJECT}"', 'version = "0"', f"dependencies = {json.dumps(question.bound)}"]

@@ -14,11 +14,12 @@ from toolkit.pins.bases.target import valid_version
 from toolkit.pins.index.locate import unsafe_link
 from toolkit.pins.index.uv import index_places
 from toolkit.pins.index.wheels import HASHES_CHOOSE_SINCE, File, choose_file, supported_tags
-from toolkit.pins.lock.model import RECIPE, LockedPackage
-from toolkit.pins.resolver.constraints import active_requirements, broken_by, hard_constraints, soft_constraints
+from toolkit.pins.lock.model import LockedPackage
+from toolkit.pins.resolver.constraints import broken_by, hard_constraints, soft_constraints
+from toolkit.pins.resolver.dependents import closure, needed, who_requires_whom
 from toolkit.pins.resolver.extras import require_extras
 from toolkit.pins.resolver.keeping import ask_preferring, first_of_each, is_refused, keep_preferred, name_of
-from toolkit.pins.resolver.question import Answer, Question, ask, compile_lines, require_lines
+from toolkit.pins.resolver.question import Answer, Question, ask, compile_lines
 from toolkit.pins.resolver.releases import list_files, pages
 from toolkit.recipes.repositories import is_repository
 from toolkit.support.errors import CheckFailed, ProgramFailed
@@ -26,7 +27,7 @@ from toolkit.support.http_client import may_lead
 from toolkit.support.tomlfile import parse_toml
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from toolkit.pins.bases.target import PythonTarget
     from toolkit.pins.index.uv import Uv
@@ -299,64 +300,6 @@ def _asked_aliases(uv: Uv, question: Question, versions: Mapping[str, str]) -> d
     except ProgramFailed:
         return {}
     return {name: tuple(sorted(edges[name])) for name in sorted(aliases & edges.keys())}
-
-
-def who_requires_whom(
-    uv: Uv, question: Question, versions: Mapping[str, str], prefer: Iterable[str] | None = None
-) -> dict[str, set[str]]:
-    """For each name in `versions` the names that require it, RECIPE for the recipe's own request.
-
-    A version "" leaves it open; pins in `prefer` are taken where they can be. Raises NotOnIndex for a package that no
-    index has, ProgramFailed if uv finds no answer for another reason.
-    """
-    pins = [f"{name}=={version}" for name, version in versions.items() if version]
-    staying = sorted(question.target.installed.keys() - versions.keys())
-    wanted = sorted({root for line in question.packages for root in _roots(line, question.target, versions)})
-    if not wanted:
-        return {}
-    asked = replace(question, packages=tuple(wanted), constraints=tuple(sorted(pins)))
-    done = compile_lines(uv, asked, "--annotation-style", "line", excludes=staying, prefer=prefer)
-    require_lines(done, "asking who requires whom")
-    found: dict[str, set[str]] = {}
-    for line in done.stdout.splitlines():
-        requirement, _, origin = line.partition("# via ")
-        if not origin:
-            continue
-        name = canonicalize_name(Requirement(requirement.strip()).name)
-        by = [word.strip() for word in origin.split(",")]
-        # The project that binds packages to an index asks for nothing itself.
-        found[name] = {canonicalize_name(word) for word in by if not word.startswith("-") and "(" not in word}
-        if any(word.startswith("-r") for word in by):
-            found[name].add(RECIPE)
-    return found
-
-
-def _roots(line: str, target: PythonTarget, versions: Mapping[str, str]) -> Iterator[str]:
-    """The recipe's line itself; of one whose package is in the base, what its extras add: `jax[cuda12]` over a JAX."""
-    requirement = Requirement(line)
-    name = canonicalize_name(requirement.name)
-    if name in versions:
-        yield line
-    elif name in target.installed:
-        for needed in active_requirements(target.installed[name].requires, target.environment(), requirement.extras):
-            if canonicalize_name(needed.name) in versions:
-                needed.marker = None
-                yield str(needed)
-
-
-def closure(edges: Mapping[str, set[str]], roots: Iterable[str]) -> frozenset[str]:
-    """The transitive dependencies of `roots`, themselves included."""
-    reached: set[str] = {canonicalize_name(Requirement(root).name) for root in roots}
-    while True:
-        more = {name for name, by in edges.items() if by & reached} - reached
-        if not more:
-            return frozenset(reached)
-        reached |= more
-
-
-def needed(edges: Mapping[str, set[str]]) -> frozenset[str]:
-    """The packages of the recipe with their transitive dependencies."""
-    return closure(edges, [name for name, by in edges.items() if RECIPE in by])
 
 
 def _newer_pip(uv: Uv, request: Request, packages: Sequence[LockedPackage]) -> LockedPackage | None:
