@@ -51,7 +51,7 @@ FILES = [
     Listed("newer-1.0-py3-none-any.whl", ("numpy>=2.2",)),
     Listed("speech-0.8-py3-none-any.whl"),
     Listed("speech-2025-py3-none-any.whl", ("pitch>=0.3",)),
-    Listed(f"pitch-0.3-{OTHER}"),
+    Listed("pitch-0.3-cp312-cp312-manylinux_2_17_x86_64.whl"),
     Listed("pitch-0.3.tar.gz"),
     Listed("setuptools-80.0-py3-none-any.whl"),
     Listed("wheel-0.45-py3-none-any.whl"),
