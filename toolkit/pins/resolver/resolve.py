@@ -19,7 +19,7 @@ from toolkit.pins.resolver.constraints import broken_by, hard_constraints, soft_
 from toolkit.pins.resolver.dependents import closure, needed, who_requires_whom
 from toolkit.pins.resolver.extras import require_extras
 from toolkit.pins.resolver.keeping import ask_preferring, first_of_each, is_refused, keep_preferred, name_of
-from toolkit.pins.resolver.question import Answer, Question, ask, compile_lines
+from toolkit.pins.resolver.question import Answer, Question, UnreadableSource, ask, compile_lines
 from toolkit.pins.resolver.releases import list_files, pages
 from toolkit.recipes.repositories import is_repository
 from toolkit.support.errors import CheckFailed, ProgramFailed
@@ -257,12 +257,14 @@ def _prefer_wheels(
     while more := _compiled(uv, question, answer, releases, preferred) - compiled:
         compiled |= more
         better = replace(question, only_binary=tuple(sorted(compiled)))
-        if not preferred:
-            second = ask(uv, better, again=True)
-            return (better, *find_releases(uv, better, second)) if second.possible else (question, answer, releases)
         try:
+            if not preferred:
+                second = ask(uv, better, again=True)
+                return (better, *find_releases(uv, better, second)) if second.possible else (question, answer, releases)
             better, second = _choose_versions(uv, request, only_binary=better.only_binary)
-        except (Conflict, ProgramFailed):  # an older release may be one that cannot be read
+        except (Conflict, ProgramFailed) as error:  # an older release may be one that cannot be read
+            if isinstance(error, UnreadableSource) and not preferred:
+                raise  # `attempts` may read it otherwise
             break
         question, (answer, releases) = better, find_releases(uv, better, second)
     return question, answer, releases
