@@ -51,10 +51,7 @@ TARGETS = {
 }
 
 
-QUICK = (
-    *("freeze-sklearn-py38", "freeze-nlp-py39", "freeze-torch-py310", "freeze-powershell-py312", "poetry-export"),
-    *("pip-list", "conda-list", "hand-old", "hand-markers"),
-)
+QUICK = ("freeze-powershell-py312", "poetry-export", "pip-list", "conda-list", "hand-old", "hand-markers")
 
 
 def tried() -> list[Path]:
