@@ -8,12 +8,10 @@ import signal
 import subprocess
 import sys
 import time
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import psutil
 import pytest
 
 from tests.inventory.making import overlay, system, write_sif
@@ -151,25 +149,6 @@ def test_gate_writes_where_there_is_room(tmp_path: Path) -> None:
     done = run(tmp_path, "echo ctk-gate: gpus 1")
     assert (done.returncode, done.stdout) == (0, "ctk: GPU gate: n7: usable GPUs: 1\nthe program\n"), done.stderr
     assert [path.name for path in tmp_path.iterdir()] == ["bin"]
-
-
-def test_gate_does_not_count_the_seconds_of_a_suspended_job(tmp_path: Path) -> None:
-    body = "touch began; for turn in {1..10}; do sleep 0.1; done; echo ctk-gate: gpus 1"
-
-    def suspend() -> None:
-        until((tmp_path / "began").exists)
-        processes = psutil.Process().children(recursive=True)
-        for process in processes:
-            process.suspend()
-        time.sleep(4)
-        for process in processes:
-            process.resume()
-
-    with ThreadPoolExecutor() as pool:
-        suspended = pool.submit(suspend)
-        done = run(tmp_path, body, CTK_GATE_START_LIMIT="3")
-        suspended.result()
-    assert (done.returncode, done.stderr) == (0, "")
 
 
 def test_gate_container_that_does_not_start_is_the_reason(tmp_path: Path) -> None:

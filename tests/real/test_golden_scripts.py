@@ -261,7 +261,7 @@ def test_golden_script_of_grid_engine_runs(cell: GridEngine, place: Path, name: 
         assert "\nmodule load cuda/12.4\n" in log
         assert len(re.findall(r"GPU gate: \S+: usable GPUs: 2; it computes\n", log)) == 2, log
     if name == "slots":
-        assert re.search(r"^ctk: GPU 1 on \S+: ", log, re.MULTILINE), log
+        assert re.search(r"^ctk\[\w{12}\]: GPU 1 on \S+: ", log, re.MULTILINE), log
 
 
 # ---- OpenPBS and Torque
