@@ -6,7 +6,12 @@ import json
 import os
 from typing import TYPE_CHECKING
 
+import pytest
+
+from tests.pins.small_index import serve_index
+
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
     from tests.cli.conftest import Ctk
@@ -91,3 +96,56 @@ def test_debian_packages_are_added_and_no_lock_is_made(ctk: Ctk, directory: Path
     assert ctk("add", "--apt", "mine", "gcc", "python3-dev").stdout == "Added: gcc, python3-dev.\n"
     assert 'apt = ["gcc", "python3-dev"]' in (directory / "defs/mine.toml").read_text()
     assert not (directory / "defs/mine.lock.toml").exists()
+
+
+NEEDED = [f"needed{number}" for number in range(12)]
+PACKAGES = {
+    "numpy": {"1.24.3": [], "2.4.0": []},
+    "pandas": {"2.0.2": ["numpy", *NEEDED], "3.0.0": ["numpy", *NEEDED]},
+    "holder": {"1.0": ["numpy<2"]},
+    **{name: {"1.0": [], "2.0": []} for name in NEEDED},
+}
+
+
+@pytest.fixture
+def index(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    with serve_index(tmp_path_factory.mktemp("index"), PACKAGES) as address:
+        yield address
+
+
+@pytest.mark.index
+def test_list_and_lock_and_back(ctk: Ctk, directory: Path, index: str) -> None:
+    """A `pip freeze` keeps its versions, also where the recipe has the packages; `remove` undoes `add`."""
+    lines = ["pandas==2.0.2", "numpy==1.24.3", "absent==9", *(f"{name}==1.0" for name in NEEDED)]
+    (directory / "freeze.txt").write_text("\n".join(lines))
+    environment = {"UV_DEFAULT_INDEX": index}
+    made = json.loads(ctk("new", "rep", "--from", "freeze.txt", "--json", **environment).stdout)
+    assert made["packages"] == ["pandas"]
+    assert "not-on-index" in [finding["code"] for finding in made["findings"]]
+    assert len(made["prefer"]) == 14
+    shown = ctk("lock", "rep", **environment).stdout
+    assert "pandas\t2.0.2\trecipe" in shown
+    assert "14 packages in the version of the list, though newer ones exist." in shown
+
+    ctk("new", "rep2", "--base", "debian-12")
+    ctk("add", "rep2", "pandas", **environment)
+    added = ctk("add", "rep2", "-r", "freeze.txt", **environment)
+    assert "Nothing to do" not in added.stdout
+    assert "Preferred from now on ([lock] prefer): " in added.stdout
+    assert "~ numpy 2.4.0 -> 1.24.3" in added.stderr
+    again = ctk("add", "rep2", "-r", "freeze.txt", **environment)
+    assert "Nothing to do: rep2 already has them." in again.stdout
+
+    ctk("new", "rep3", "--base", "debian-12")
+    ctk("add", "rep3", "pandas", **environment)
+    held = ctk("add", "rep3", "holder", **environment)
+    assert "~ numpy 2.4.0 -> 1.24.3 (holder 1.0 requires numpy<2)" in held.stderr
+    removed = ctk("remove", "rep3", "holder", **environment)
+    assert "~ numpy 1.24.3 -> 2.4.0" in removed.stderr
+    ctk("add", "rep3", "-r", "freeze.txt", "--keep-versions", "--no-lock", **environment)
+    assert '"numpy==1.24.3"' in (directory / "defs/rep3.toml").read_text().partition("[lock]")[0]
+
+
+def test_versions_are_kept_only_of_a_list(ctk: Ctk) -> None:
+    assert "name it with -r" in ctk("add", "mine", "six", "--keep-versions", status=2).stderr
+    assert "name it with --from" in ctk("new", "other", "--base", "debian-12", "--keep-versions", status=2).stderr

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from hypothesis import strategies as st
 
-from toolkit.pins.lock.model import Held, Inventoried, Lock, LockedBase, LockedPackage, SourceBuild
+from toolkit.pins.lock.model import Displaced, Held, Inventoried, Lock, LockedBase, LockedPackage, SourceBuild
 from toolkit.pins.lock.protected import NOTHING_PROTECTED, Ban, Bound, Pin, ProtectedSet
 from toolkit.recipes.model import ARCHITECTURES, Bootstrap, Index, IndexKind
 
@@ -97,6 +97,10 @@ locks = st.builds(
     ).map(tuple),
     installer=st.none() | packages,
     held=st.lists(st.builds(Held, names, versions, versions, words), max_size=2).map(tuple),
+    preferred=st.lists(words, max_size=2).map(tuple),
+    displaced=st.lists(st.builds(Displaced, names, st.lists(versions, max_size=2).map(tuple), words), max_size=2).map(
+        tuple
+    ),
     present=st.lists(words, max_size=2).map(tuple),
     exclude_newer=st.none() | st.just("2021-03-07"),
     notes=st.lists(words, max_size=2).map(tuple),

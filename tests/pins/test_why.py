@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tests.pins.locks import SHA, SMALL, WHEEL
-from toolkit.pins.lock.model import LockedPackage
+from toolkit.pins.lock.model import Displaced, LockedPackage
 from toolkit.pins.lock.protected import Ban
 from toolkit.pins.why import way_to_recipe, why
 
@@ -32,6 +32,15 @@ def test_why_explains_each_role_of_a_package() -> None:
     unexplained = replace(SMALL, packages=(replace(WHEEL, required_by=()),))
     assert way_to_recipe(unexplained, "timm") == []
     assert why(unexplained, "timm")[0] == "timm 1.0.3 is added."
+
+
+def test_why_tells_which_version_it_should_be() -> None:
+    displaced = Displaced("timm", ("0.9", "0.8"), "it has no wheel")
+    before = replace(SMALL, displaced=(displaced,))
+    assert why(before, "timm")[-1] == "It is not 0.9, which it was before: it has no wheel."
+    listed = replace(before, preferred=("timm==0.9",))
+    assert why(listed, "timm")[-1] == "It is not 0.9, which the recipe prefers: it has no wheel."
+    assert why(replace(listed, packages=(), held=()), "timm") == ()
 
 
 def test_why_names_replacement_of_package() -> None:

@@ -11,9 +11,12 @@ import pytest
 
 from benchmarks.real_bases import SHAPES, real_base
 from tests.pins.python_targets import distribution, target
+from tests.real.conftest import CHECKOUT
 from toolkit.inventory.knowledge.frameworks import knowledge, satisfies
+from toolkit.pins.authoring.reading import Bases, propose
 from toolkit.pins.bases.facts import BaseFacts
 from toolkit.pins.index.uv import Uv, open_uv
+from toolkit.pins.lock.changes import list_rows
 from toolkit.pins.lock.lockfile import dump_locks
 from toolkit.pins.lock.protected import protect
 from toolkit.pins.locking import make_lock
@@ -285,6 +288,28 @@ def test_what_an_extra_adds_to_a_framework_of_the_base_is_the_recipe_s(uv: Uv) -
     made = lock(uv, jax, "jax[cuda12]")
     assert why(made, "jax-cuda12-plugin")[0] == "jax-cuda12-plugin 0.6.2 is added: jax-cuda12-plugin ← the recipe."
     assert why(made, "nvidia-cudnn-cu12")[0].rstrip(".").endswith("← jax-cuda12-plugin ← the recipe")
+
+
+def test_list_of_an_older_python_keeps_its_versions_on_the_real_index(uv: Uv) -> None:
+    """A `pip freeze` of Python 3.8 on Python 3.11; numpy 1.21 says `<3.11`, which uv ignores."""
+    plain = target(distribution("pip", "24.2"), python="3.11.2")
+    base = Base("base", "localimage", "/base.sif")
+    source = CHECKOUT / "tests/data/lists/freeze-sklearn-py38.txt"
+    proposal = propose(source, Bases({"base": base}, "base"), lambda: uv)
+    recipe = Recipe("x", Path("x.toml"), base, packages=proposal.packages, prefer=proposal.prefer)
+    made = make_lock(uv, recipe, BaseFacts(base, plain, "sha256:0"))
+    rows = {name: why for name, _, _, why in list_rows(made)}
+    assert rows["numpy"] == "it requires Python >=3.7,<3.11; the base has Python 3.11.2"
+    assert rows["scikit-learn"] == "it has no wheel for Python 3.11 on x86_64"
+    assert satisfies(made.versions["scikit-learn"], "<2")
+    assert {pin for pin in made.preferred if made.versions.get(pin.partition("==")[0]) != pin.partition("==")[2]} == {
+        pin for pin in made.preferred if pin.partition("==")[0] in rows
+    }
+    for pin in ("seaborn==0.11.2", "requests==2.26.0", "pytz==2021.3", "python-dateutil==2.8.2"):
+        assert pin in {f"{name}=={version}" for name, version in made.versions.items()}
+    assert all(package.is_wheel for package in made.packages)
+    with pytest.raises(CheckFailed, match=r"numpy 1\.21\.6 requires Python >=3\.7,<3\.11"):
+        lock(uv, plain, "numpy==1.21.6", "pandas")
 
 
 def test_a_version_that_pip_cannot_read_is_not_replaced(uv: Uv, torch: PythonTarget) -> None:

@@ -53,6 +53,8 @@ binds = ["/scratch"]
 verdict = "gpu-ready"
 [imports]
 skip = ["Kaggle", "my_package", "kaggle"]
+[lock]
+prefer = ["numpy==1.26.4", "six==1.16; python_version < '4'"]
 """
     assert recipe(tmp_path, text) == Recipe(
         name="mine",
@@ -79,6 +81,7 @@ skip = ["Kaggle", "my_package", "kaggle"]
         ),
         verdict=Verdict.GPU_READY,
         import_skip=("kaggle", "my-package"),
+        prefer=("numpy==1.26.4", "six==1.16; python_version < '4'"),
     )
 
 
@@ -124,6 +127,12 @@ MISTAKES = [
     ),
     ('[[files]]\nfrom = "mine.toml"\nto = "x"', "mine.toml:3: files[1].to: should be an absolute path in the image"),
     ("imports = 3", "mine.toml:1: imports: should be a table"),
+    ('[lock]\nprefer = ["numpy>=1"]', 'mine.toml:2: lock.prefer: "numpy>=1" is not an exact version, such as numpy=='),
+    ('[lock]\nprefer = ["numpy==1.*"]', 'lock.prefer: "numpy==1.*" is not an exact version'),
+    ('[lock]\nprefer = ["numpy==1,<2"]', "is not an exact version"),
+    ('[lock]\nprefer = ["x @ https://x.example/x.zip"]', "is not an exact version"),
+    ('[lock]\nprefer = ["numpy===first"]', "is not an exact version"),
+    ("[lock]\nprefers = []", 'mine.toml:2: lock.prefers: there is no such key. Did you mean "prefer"?'),
     ('[imports]\nskp = ["a"]', 'mine.toml:2: imports.skp: there is no such key. Did you mean "skip"?'),
     ('[imports]\nskip = "kaggle"', "mine.toml:2: imports.skip: should be a list"),
     ('[imports]\nskip = ["kaggle==1"]', "mine.toml:2: imports.skip: 'kaggle==1' is not a package name"),

@@ -48,6 +48,13 @@ SOAKS = (
         (("CTK_LOADER_LAYOUTS", "500"),),
     ),
     Soak(
+        "lists",
+        "20 lists of packages (pip freeze, conda, by hand) over a recorded index, three Pythons: each version of the "
+        "list is in the lock, or the reason why not is right",
+        _pytest("tests/pins/test_lists.py"),
+        (("CTK_LISTS", "all"),),
+    ),
+    Soak(
         "logs",
         "logs of 1 GiB of 14 kinds through `ctk check-gpu --log`: no more memory than for 2 MiB, less than a minute",
         (sys.executable, "-m", "tests.soak.logs", "--size", "1024"),

@@ -11,7 +11,7 @@ import typer
 from toolkit.cli.area import open_work_area
 from toolkit.cli.completion import complete_recipe
 from toolkit.cli.documents.recipes import recipe_edit
-from toolkit.cli.locks import BaseReader, say_lock_change
+from toolkit.cli.locks import BaseReader, KeepVersions, say_lock_change
 from toolkit.cli.output import live_steps, print_findings, print_json, say, suggest
 from toolkit.recipes.model import Bootstrap
 from toolkit.support.errors import CtkError, WrongInput
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from toolkit.pins.authoring.edit import Edit
+    from toolkit.pins.authoring.proposal import Proposal
     from toolkit.pins.store import Found
     from toolkit.recipes.catalogue import Catalogue
     from toolkit.recipes.model import Recipe
@@ -45,6 +46,7 @@ def add(
             "--requirements", "-r", metavar="FILE", help="Add all packages of a requirements.txt; repeatable."
         ),
     ] = None,
+    keep_versions: KeepVersions = False,
     apt: _Apt = False,
     no_lock: _NoLock = False,
     json: _Json = False,
@@ -54,17 +56,20 @@ def add(
     Comments in the recipe are kept. Editing a shipped recipe first copies it to ./defs. A package that the recipe
     already lists is replaced. Import names are mapped to package names: cv2 to opencv-python-headless, sklearn to
     scikit-learn. On PyPI, some names, such as pytorch, belong to unrelated projects: ctk substitutes the intended
-    package (torch), or rejects the name and says where to find it. If no versions fit the base, nothing is written.
+    package (torch), or rejects the name and says where to find it. If no versions fit the base, nothing is written. The
+    versions of a `pip freeze` (-r) are taken wherever base and recipe allow, and the others are shown with the reason.
 
         ctk add keras-bert pandas 'seaborn>=0.12'
         ctk add keras-bert -r requirements.txt
         ctk add --apt keras-bert graphviz
     """
-    from toolkit.pins.authoring.edit import APT, added
+    from toolkit.pins.authoring.edit import APT, added, preferring
     from toolkit.recipes.catalogue import Catalogue
 
     if not packages and not requirements:
         raise WrongInput("no packages to add", fix=f"ctk add {name} PACKAGE..., or -r requirements.txt")
+    if keep_versions and not requirements:
+        raise WrongInput("--keep-versions is for the versions of a list: name it with -r")
     if apt and requirements:
         raise WrongInput("a requirements.txt lists Python packages: leave out --apt or -r")
     catalogue = Catalogue.here()
@@ -75,10 +80,12 @@ def add(
     recipe = catalogue.recipe(name)
     lines, findings = _translated(recipe.packages, packages or ())
     findings += _other_frameworks(catalogue, recipe, lines)
+    prefer: list[str] = []
     for file in requirements or ():
-        more, found = _read_list(catalogue, catalogue.recipe(name), file)
-        lines, findings = [*lines, *more], [*findings, *found]
-    edit, gpu = _with_gpu(recipe, added(path, lines))
+        listed, found = _read_list(catalogue, catalogue.recipe(name), file, keep_versions=keep_versions)
+        lines, prefer = [*lines, *_kept(recipe.packages, listed)], [*prefer, *listed.prefer]
+        findings += found
+    edit, gpu = _with_gpu(recipe, preferring(added(path, lines), prefer))
     findings += gpu
     _apply(catalogue, name, edit, "added", lock=not no_lock, json=json, wanted=bool(lines), findings=findings)
 
@@ -205,11 +212,13 @@ def _is_import(name: str, distribution: str) -> Finding:
     return Finding("import-name", Severity.INFO, f"{name} is imported from the package {distribution}")
 
 
-def _read_list(catalogue: Catalogue, recipe: Recipe, file: Path) -> tuple[list[str], list[Finding]]:
-    """The packages of a requirements.txt that the base of the recipe does not bring itself."""
+def _read_list(
+    catalogue: Catalogue, recipe: Recipe, file: Path, *, keep_versions: bool
+) -> tuple[Proposal, list[Finding]]:
+    """The packages of a requirements.txt that the base of the recipe does not bring itself, and the findings."""
     from toolkit.inventory.knowledge.frameworks import knowledge
     from toolkit.inventory.knowledge.names import names
-    from toolkit.pins.authoring.freeze import direct_requirements
+    from toolkit.pins.authoring.freeze import preferring, reduce_dump
     from toolkit.pins.authoring.package_lists import read_requirements, refuse_empty
     from toolkit.pins.authoring.proposal import propose_from_list
     from toolkit.pins.index.uv import open_uv
@@ -218,13 +227,35 @@ def _read_list(catalogue: Catalogue, recipe: Recipe, file: Path) -> tuple[list[s
     listed = read_requirements(file)
     refuse_empty(listed, file)
     wanted, findings = listed.requirements, listed.findings()
+    reduced = None
     if listed.frozen:
-        wanted, more = direct_requirements(open_uv(open_work_area(load_site()).path), wanted)
-        findings = (*findings, *more)
+        reduced = reduce_dump(open_uv(open_work_area(load_site()).path), wanted, recipe.indexes)
+        wanted = (*reduced.direct, *(reduced.others if keep_versions else ()))
+        findings = (*findings, *reduced.findings)
     lines, renamed = _translated(recipe.packages, wanted)
     bases = {**catalogue.bases(), recipe.base.name: recipe.base}
     proposal = propose_from_list(lines, names(), knowledge(), bases, findings, recipe.base.name)
-    return list(proposal.packages), [*proposal.findings, *renamed]
+    if reduced is not None:
+        proposal = preferring(proposal, reduced.listed, keep_versions=keep_versions)
+    return proposal, [*proposal.findings, *renamed]
+
+
+def _kept(there: Sequence[str], listed: Proposal) -> list[str]:
+    """The lines of a list; those that the recipe has already stay as they are if they allow the version of the list."""
+    from packaging.requirements import Requirement
+
+    from toolkit.inventory.knowledge.frameworks import satisfies
+    from toolkit.recipes.requirements import exact_version
+
+    versions = {_canonical(line): exact_version(line) or "" for line in listed.prefer}
+    own = {_canonical(line): line for line in there}
+
+    def kept(line: str) -> str:
+        old, version = own.get(name := _canonical(line)), versions.get(name)
+        bare = not Requirement(line).specifier and not Requirement(line).url
+        return old if bare and old and version and satisfies(version, str(Requirement(old).specifier)) else line
+
+    return [kept(line) for line in listed.packages]
 
 
 def _apply(
@@ -245,7 +276,7 @@ def _apply(
     from toolkit.pins.store import lost_sections
 
     found, others = _resolve(catalogue, name, edit) if lock else ([], ())
-    if edit.changed:
+    if edit.changed or edit.preferred:
         write_edit(edit, catalogue.own_copy(name))
     for locked in found:
         others += lost_sections(write_lock(locked.lock, locked.path), name, locked.path)
@@ -253,14 +284,17 @@ def _apply(
     if json:
         added = edit.changed if what == "added" else ()
         removed = edit.changed if what == "removed" else ()
-        document = recipe_edit(name, key, found, added=added, removed=removed)
+        document = recipe_edit(name, key, found, added=added, removed=removed, preferred=edit.preferred)
         print_json("ctk.recipe-edit/1", document, findings)
         return
     print_findings(findings)
     nothing = f"Nothing to do: {name} already has {'them' if what == 'added' else 'none of them'}."
     if what == "added" and not wanted:
         nothing = "Nothing to do: the base provides the listed packages, or they cannot be used in an image."
-    say(f"{what.capitalize()}: {', '.join(edit.changed)}." if edit.changed else nothing)
+    if edit.changed or not edit.preferred:
+        say(f"{what.capitalize()}: {', '.join(edit.changed)}." if edit.changed else nothing)
+    if edit.preferred:
+        say(f"Preferred from now on ([lock] prefer): {', '.join(edit.preferred)}.")
     if edit.unskipped:
         say(f"Removed from [imports] skip: {', '.join(edit.unskipped)}.")
     for locked in found:
@@ -280,7 +314,8 @@ def _resolve(catalogue: Catalogue, name: str, edit: Edit) -> tuple[list[Found], 
     bases = catalogue.bases()
     there = catalogue.recipe(name, bases=bases)
     skip = tuple(skipped for skipped in there.import_skip if skipped not in edit.unskipped)
-    recipe = replace(there, packages=edit.entries, import_skip=skip)
+    prefer = there.prefer if edit.prefer is None else edit.prefer
+    recipe = replace(there, packages=edit.entries, import_skip=skip, prefer=prefer)
     site = load_site()
     area = open_work_area(site)
     locks = Locks.of(catalogue, area.path, lambda text: say(f"Warning: {text}", stderr=True))

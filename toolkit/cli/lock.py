@@ -15,14 +15,14 @@ from toolkit.cli.area import open_work_area
 from toolkit.cli.clusters import ClusterOption, for_machine, named_target
 from toolkit.cli.completion import complete_base, complete_recipe
 from toolkit.cli.documents import recipes as documents
-from toolkit.cli.locks import AllowBrokenBase, BaseReader
+from toolkit.cli.locks import AllowBrokenBase, BaseReader, say_list_rows
 from toolkit.cli.output import live_steps, print_findings, print_json, print_table, say, suggest
-from toolkit.pins.lock.model import Inventoried
+from toolkit.pins.lock.model import PREFERRED, Inventoried
 from toolkit.pins.lock.upgrade import FULL_UPGRADE, NO_UPGRADE, Upgrade
 from toolkit.support.errors import CheckFailed, CtkError, WrongInput
 from toolkit.support.findings import Finding, Severity
 from toolkit.support.processes import command_line
-from toolkit.support.text import did_you_mean
+from toolkit.support.text import count, did_you_mean
 
 if TYPE_CHECKING:
     from toolkit.pins.lock.model import Lock
@@ -353,12 +353,19 @@ def _show(
 
 
 def _show_one(lock: Lock) -> None:
+    from toolkit.pins.lock.changes import list_rows
+
     print_table(
         ("package", "version", "because of"),
         [(package.name, package.version, ", ".join(package.required_by)) for package in lock.packages],
     )
+    say_list_rows(tuple(list_rows(lock)))
+    listed = [held for held in lock.held if held.because == PREFERRED]
     for held in lock.held:
-        say(f"{held.name} {held.version}, not {held.newest}: {held.because}.")
+        if held not in listed:
+            say(f"{held.name} {held.version}, not {held.newest}: {held.because}.")
+    if listed:
+        say(f"{count(len(listed), 'package')} in the version of the list, though newer ones exist.")
     pins = ", ".join(f"{pin.name} {pin.version}" for pin in lock.protected.pins)
     say(f"Protected: {pins or 'nothing, the base has no GPU framework'}.")
     if lock.own.pins:

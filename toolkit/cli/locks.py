@@ -7,15 +7,16 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from toolkit.cli.output import print_findings, say
+from toolkit.cli.output import print_findings, print_table, say
 from toolkit.recipes.architectures import host_architecture, lock_command
 from toolkit.support.errors import WrongInput
 from toolkit.support.text import count
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from toolkit.pins.bases.steady import PresentBase
+    from toolkit.pins.lock.changes import Row
     from toolkit.pins.store import Found, Locks, Policy
     from toolkit.recipes.model import Recipe
     from toolkit.support.paths import WorkArea
@@ -23,6 +24,14 @@ if TYPE_CHECKING:
 
 AllowBrokenBase = Annotated[
     bool, typer.Option("--allow-broken-base", help="Use the base even if `ctk bases` says that it does not work.")
+]
+
+KeepVersions = Annotated[
+    bool,
+    typer.Option(
+        "--keep-versions",
+        help="Require exactly the versions of a `pip freeze`. [default: take them where the base allows]",
+    ),
 ]
 
 
@@ -77,6 +86,17 @@ def say_lock_change(found: Found, name: str, *, written: bool) -> None:
         lines = change.lines
     for line in (*lines, *(f"Note: {note}" for note in change.notes)):
         say(f"  {line}", stderr=True)
+    for released, newest in change.released:
+        again = f"{lock_command(name, architecture)} --upgrade {released}"
+        say(f"  Nothing else holds {released} back any more: `{again}` takes {newest}.", stderr=True)
+    say_list_rows(change.unlike_list, stderr=True)
+
+
+def say_list_rows(rows: Sequence[Row], *, stderr: bool = False) -> None:
+    """Print where an image has no version of the recipe's list, and why."""
+    if rows:
+        say(f"{count(len(rows), 'package')} of the list in another version:", stderr=stderr)
+        print_table(("package", "list", "lock", "why"), rows, stderr=stderr)
 
 
 def say_others(found: Found, locks: Locks, recipe: Recipe) -> None:

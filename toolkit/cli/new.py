@@ -22,6 +22,7 @@ from toolkit.cli.bases import (
 )
 from toolkit.cli.clusters import ClusterOption, machine_options
 from toolkit.cli.completion import complete_base, complete_recipe
+from toolkit.cli.locks import KeepVersions
 from toolkit.cli.output import print_findings, print_json, say, suggest
 from toolkit.support.errors import CheckFailed, WrongInput
 from toolkit.support.findings import Finding, Severity
@@ -78,6 +79,7 @@ def new(
             autocompletion=complete_recipe,
         ),
     ] = None,
+    keep_versions: KeepVersions = False,
     force: Annotated[bool, typer.Option("--force", help="Replace an existing recipe of that name in ./defs.")] = False,
     json: _Json = False,
 ) -> None:
@@ -85,13 +87,14 @@ def new(
 
     --from finds the direct dependencies in your code's imports, or in a list of packages. The GPU framework determines
     the base and is not listed itself; JAX, CuPy and Chainer are listed: they come from wheels over a base without them.
-    Versions are written only if the list has them, and unknown imports are printed. With --base, only what that base
-    provides is left out. --gpu, --driver and --arch name the machine: ctk chooses the newest base that serves it,
-    and writes the machine to the recipe's `[target]`; --cluster takes them from a cluster profile. Without them, it
+    Versions are written only if the list has them, and unknown imports are printed. The versions of a `pip freeze` are
+    preferences: the first lock takes them wherever the base allows, and shows where it cannot. With --base, only what
+    that base provides is left out. --gpu, --driver and --arch name the machine: ctk chooses the newest base that serves
+    it, and writes the machine to the recipe's `[target]`; --cluster takes them from a cluster profile. Without them, it
     chooses a base that serves most GPU types.
 
         ctk new mine --from train.py
-        ctk new mine --from requirements.txt      from `pip freeze`: direct dependencies only
+        ctk new mine --from requirements.txt      from `pip freeze`: direct dependencies, its versions preferred
         ctk new mine --from pyproject.toml        your own project is installed, too
         ctk new mine --base pytorch-2.6           an empty recipe, to extend with `ctk add`
         ctk new mine --from train.py --gpu V100 --driver 535.104.05    for this machine
@@ -113,6 +116,8 @@ def new(
             "underscores; `bases` and names ending in `.lock` are reserved"
         )
     catalogue = Catalogue.here()
+    if keep_versions and source is None:
+        raise WrongInput("--keep-versions is for the versions of a list: name it with --from")
     if like is not None:
         if source is not None or base is not None or extra or framework or gpu or driver or arch or cluster:
             raise WrongInput("--like copies a recipe as it is: use it without other options than --force and --json")
@@ -138,7 +143,7 @@ def new(
         base = choice.fitting[0].name
     wanted = f"{request.framework.name}{request.versions}" if request.framework else None
     ranked |= {base: {**bases, **with_wheels}[base]} if base else {}
-    proposal = _propose(source, ranked, base, extra or [], wanted)
+    proposal = _propose(source, ranked, base, extra or [], wanted, keep_versions=keep_versions)
     chosen = proposal.base
     if base is None or base in with_wheels:
         _refuse_unserved(proposal, [*bases.values(), *with_wheels.values()], request)
@@ -161,6 +166,7 @@ def new(
         files=[(f"{beside}/{path}", target) for path, target in project.files] if project else [],
         post=project.post if project else "",
         skip=proposal.wheels.skip if proposal.wheels else (),
+        prefer=proposal.prefer,
         target=Target(tuple(wanted.name for wanted in request.gpus), _driver(request), architectures),
     )
     findings = (*_why(bases[chosen], request, proposal.wheels), *proposal.findings)
@@ -168,6 +174,7 @@ def new(
     write_atomically(path, text, keep_mode=True)
     if json:
         document = {"path": str(path), "base": chosen, "packages": list(proposal.packages)}
+        document["prefer"] = list(proposal.prefer)
         print_json("ctk.new/1", document, findings)
         return
     print_findings(findings)
@@ -213,6 +220,7 @@ def _copy(catalogue: Catalogue, like: str, name: str, *, force: bool, json: bool
     recipe = catalogue.recipe(name)
     if json:
         document = {"path": str(recipe.path), "base": recipe.base.name, "packages": list(recipe.packages)}
+        document["prefer"] = list(recipe.prefer)
         print_json("ctk.new/1", document)
         return
     say(f"{like} was copied to {', '.join(map(str, written))}.")
@@ -252,7 +260,13 @@ def _refuse_unserved(proposal: Proposal, bases: list[Base], request: BaseRequest
 
 
 def _propose(
-    source: Path | None, bases: dict[str, Base], base: str | None, extras: list[str], wanted: str | None
+    source: Path | None,
+    bases: dict[str, Base],
+    base: str | None,
+    extras: list[str],
+    wanted: str | None,
+    *,
+    keep_versions: bool,
 ) -> Proposal:
     from toolkit.inventory.knowledge.frameworks import knowledge
     from toolkit.pins.authoring.proposal import Proposal, propose_base
@@ -262,7 +276,8 @@ def _propose(
 
     if source is None:
         return propose_base(bases[base], knowledge(), wanted) if base else Proposal(None, (), ())
-    proposal = propose(source, Bases(bases, base), lambda: open_uv(open_work_area(load_site()).path), extras)
+    resolver = lambda: open_uv(open_work_area(load_site()).path)  # noqa: E731 - called only where an index is asked
+    proposal = propose(source, Bases(bases, base), resolver, extras, keep_versions=keep_versions)
     if base is None or not _is_unknown(bases[base]):
         return proposal
     # Nobody knows yet whether the base has the framework: the lock will not change it if it does.

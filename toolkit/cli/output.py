@@ -110,12 +110,15 @@ def print_findings(findings: Iterable[Finding], *, stderr: bool = False) -> None
                 say(f"    {line}", stderr=stderr)
 
 
-def print_table(columns: Sequence[str], rows: Iterable[Sequence[str]], *, title: str | None = None) -> None:
+def print_table(
+    columns: Sequence[str], rows: Iterable[Sequence[str]], *, title: str | None = None, stderr: bool = False
+) -> None:
     """A rich table on a terminal; through a pipe one row a line, with tabs between, for `cut` and `awk`."""
     lines = [[one_line(cell) for cell in row] for row in [columns, *rows]]
-    if not sys.stdout.isatty():
+    stream = sys.stderr if stderr else sys.stdout
+    if not stream.isatty():
         for line in lines:
-            print("\t".join(line))
+            print("\t".join(line), file=stream)
         return
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
@@ -127,7 +130,7 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[str]], *, title:
         table.add_column(Text(column), overflow="fold", no_wrap=is_name and number == 0)
     for line in lines[1:]:
         table.add_row(*map(Text, line))
-    console().print(table)
+    console(stderr=stderr).print(table)
 
 
 def print_pairs(columns: tuple[str, str], pairs: Iterable[tuple[str, str]], *, title: str | None = None) -> None:

@@ -61,7 +61,8 @@ def make_lock(
 ) -> Lock:
     """The lock of a recipe.
 
-    Versions of an `earlier` lock are kept where they can be, but for those that `upgrade` names.
+    Versions that the recipe prefers, and those of an `earlier` lock, are kept where they can be, but for those that
+    `upgrade` names.
     `bases` are searched for one that would fit where the packages do not.
     Raises CheckFailed if the packages are not available over the base, and says why.
     """
@@ -69,6 +70,14 @@ def make_lock(
     from toolkit.pins.resolver.attempts import resolve_recipe
     from toolkit.pins.resolver.explain import find_held
     from toolkit.pins.resolver.own import held_frameworks, resolve_own
+    from toolkit.pins.resolver.preferences import (
+        find_displaced,
+        impossible_pins,
+        listed_pins,
+        preferred_lines,
+        wanted_versions,
+    )
+    from toolkit.pins.resolver.releases import pages
     from toolkit.pins.resolver.resolve import Request
 
     packages = check_requirements(recipe)
@@ -80,16 +89,20 @@ def make_lock(
     strangers = _strangers(recipe, packages)
     served = {alias.name for alias in base_aliases(target, knowledge())}
     _refuse_banned(packages, target, protected, served)
+    preferred = listed_pins(recipe.prefer, target)
+    wanted = wanted_versions(preferred, earlier, upgrade)
     asked = Request(
         target,
         packages,
         protected,
         exclude_newer,
-        _preferences(earlier, upgrade),
-        recipe.indexes,
+        indexes=recipe.indexes,
         unbound=frozenset(recipe.import_skip),
         held=held_frameworks(earlier, facts, packages, upgrade, exclude_newer),
+        listed=frozenset(preferred),
     )
+    impossible = impossible_pins(asked, wanted, pages(uv), earlier)
+    asked = replace(asked, prefer=tuple(preferred_lines(asked, wanted, impossible, earlier)))
     fresh = earlier is not None and bool(upgrade)
     choose = partial(resolve_recipe, uv, bases=list(bases), downloads=uv.cache / "ctk-sources", fresh=fresh)
     request, resolution, sources = resolve_own(choose, asked, recipe.name)
@@ -114,6 +127,8 @@ def make_lock(
         builds=sources.builds,
         installer=resolution.installer,
         held=find_held(uv, request, resolution),
+        preferred=preferred,
+        displaced=find_displaced(uv, request, resolution, wanted, impossible),
         present=tuple(sorted({*_pins(target), *resolution.assumed})),
         exclude_newer=exclude_newer,
         notes=(
@@ -186,6 +201,7 @@ def input_hash(recipe: Recipe, digest: str | None, exclude_newer: str | None) ->
         "import_skip": list(recipe.import_skip),
         "for_gpu": _for_gpu(recipe),
     }
+    question |= {"prefer": list(recipe.prefer)} if recipe.prefer else {}
     return f"sha256:{hashlib.sha256(json.dumps(question, sort_keys=True).encode()).hexdigest()}"
 
 
@@ -233,14 +249,6 @@ def _installed_framework(name: str, target: PythonTarget) -> str:
 
 def _pins(target: PythonTarget) -> list[str]:
     return [f"{distribution.name}=={distribution.version}" for distribution in target.installed.values()]
-
-
-def _preferences(earlier: Lock | None, upgrade: Upgrade) -> tuple[str, ...]:
-    return tuple(
-        f"{package.name}=={package.version}"
-        for package in (earlier.packages if earlier else ())
-        if upgrade.keeps(package.name) and not package.url
-    )
 
 
 def _strangers(recipe: Recipe, packages: Iterable[str]) -> tuple[str, ...]:

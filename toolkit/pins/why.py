@@ -12,7 +12,7 @@ from toolkit.pins.lock.model import RECIPE
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from toolkit.pins.lock.model import Lock
+    from toolkit.pins.lock.model import Displaced, Lock
 
 
 def why(lock: Lock, package: str) -> tuple[str, ...]:
@@ -34,12 +34,19 @@ def why(lock: Lock, package: str) -> tuple[str, ...]:
         found.append(f"{name} {added.version} is added" + (f": {' ← '.join([name, *way])}." if way else "."))
         found += [f"It replaces the base's {added.replaces}."] if added.replaces else []
     found += [f"It is not {held.newest}: {held.because}." for held in lock.held if held.name == name]
+    found += [_displaced(lock, displaced) for displaced in lock.displaced if found and displaced.name == name]
     bounds = [bound for bound in (*lock.protected.bounds, *lock.own.bounds) if bound.name == name]
     found += [f"Only {name} {bound.specifier} is compatible with this base: {bound.why}." for bound in bounds]
     forbidden = (*lock.protected.forbidden, *lock.own.forbidden)
     bans = [ban for ban in forbidden if name not in there and matches(name, (ban.name,))]
     found += [f"{name} cannot be installed: {ban.why}." for ban in bans]
     return tuple(found)
+
+
+def _displaced(lock: Lock, displaced: Displaced) -> str:
+    version = displaced.versions[0]
+    is_listed = f"{displaced.name}=={version}" in lock.preferred
+    return f"It is not {version}, which {'the recipe prefers' if is_listed else 'it was before'}: {displaced.because}."
 
 
 def _stand_in(lock: Lock, name: str, there: Mapping[str, str]) -> tuple[str, str] | None:

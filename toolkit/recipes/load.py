@@ -35,7 +35,7 @@ _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 RECIPE_KEYS = (
     *("description", "group", "base", "apt", "packages", "index", "post", "files", "environment", "job", "require"),
-    *("imports", "target", "not_secret"),
+    *("imports", "target", "not_secret", "lock"),
 )
 _JOB_OPTIONS = {key: option.in_recipe for key, option in OPTIONS.items() if option.in_recipe}
 
@@ -62,6 +62,7 @@ def load_recipe(path: Path, bases: Mapping[str, Base], *, base: Base | None = No
         indexes=_indexes(file),
         import_skip=_import_skip(file),
         target=_target(file),
+        prefer=_preferred(file),
         rebased=base is not None,
         text=file.text,
         not_secret=file.get_texts(table, "not_secret"),
@@ -289,3 +290,15 @@ def _import_skip(file: TomlFile) -> tuple[str, ...]:
         if not DISTRIBUTION.fullmatch(name):
             file.fail("imports.skip", f"{name!r} is not a package name: leave out the version")
     return tuple(sorted({canonicalize_name(name) for name in listed}))
+
+
+def _preferred(file: TomlFile) -> tuple[str, ...]:
+    from toolkit.recipes.requirements import exact_version
+
+    table = file.get(file.content, "lock", dict) or {}
+    file.check_keys(table, ("prefer",), "lock.")
+    lines = file.get_texts(table, "prefer", "lock.")
+    for line in lines:
+        if exact_version(line) is None:
+            file.fail("lock.prefer", f'"{line}" is not an exact version, such as numpy==1.24.4')
+    return lines

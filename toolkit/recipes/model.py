@@ -175,6 +175,7 @@ class Recipe:
     `verdict` is the audit verdict that the build requires, or None. `import_skip` are packages (normalised
     names) that the build does not import at its end. `rebased`: `base` is not the one that the file names
     (`--base`), so that the lock in `./defs` is not for it. `group` is the heading under which `ctk list` shows it.
+    `prefer` are exact versions, `name==version` with an optional marker, that a lock takes where it can.
     `text` is the content of the file. `not_secret` are names of values that ctk must not refuse as secrets.
     """
 
@@ -192,6 +193,7 @@ class Recipe:
     indexes: tuple[Index, ...] = ()
     import_skip: tuple[str, ...] = ()
     target: Target = field(default_factory=Target)
+    prefer: tuple[str, ...] = ()
     rebased: bool = False
     group: str = ""
     not_secret: tuple[str, ...] = ()

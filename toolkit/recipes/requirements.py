@@ -8,6 +8,7 @@ from urllib.parse import unquote, urlsplit
 
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import InvalidSdistFilename, InvalidWheelFilename, parse_sdist_filename, parse_wheel_filename
+from packaging.version import InvalidVersion, Version
 
 _FILES = (".whl", ".tar.gz", ".zip")
 # `pandas=2.0` and `pandas=2.0=py311_0` are conda's forms; `pandas 2.0` is what `pip list` shows.
@@ -63,3 +64,18 @@ def _is_requirement(text: str) -> bool:
     except InvalidRequirement:
         return False
     return True
+
+
+def exact_version(text: str) -> str | None:
+    """The version that a requirement allows alone, as in `numpy==1.24.4`; None if it allows others, or is none."""
+    try:
+        requirement = Requirement(text)
+    except InvalidRequirement:
+        return None
+    clauses = list(requirement.specifier)
+    if requirement.url or len(clauses) != 1 or clauses[0].operator not in ("==", "==="):
+        return None
+    try:
+        return str(Version(clauses[0].version))  # no `1.*`, and none from before PEP 440
+    except InvalidVersion:
+        return None

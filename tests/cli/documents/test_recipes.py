@@ -22,7 +22,16 @@ def test_a_trial_names_what_was_imported_and_what_was_not() -> None:
     assert (found["skipped"], found["seconds"]) == (["horovod"], 20.0)
 
 
-@pytest.mark.parametrize("change", [None, LockChange(made=False, changed=(("timm", "1", "2"),), notes=("a note",))])
+CHANGE = LockChange(
+    made=False,
+    changed=(("timm", "1", "2"),),
+    notes=("a note",),
+    unlike_list=(("six", "1", "-", "nothing requires it"),),
+    released=(("numpy", "2.4"),),
+)
+
+
+@pytest.mark.parametrize("change", [None, CHANGE])
 def test_an_edit_has_both_lists(change: LockChange | None) -> None:
     locked = [Found(SMALL, Path("small.lock.toml"), change), Found(ARM, Path("small.lock.toml"))]
     found = checked("recipe-edit", recipes.recipe_edit("mine", "apt", locked, added=("git",)))
@@ -32,5 +41,7 @@ def test_an_edit_has_both_lists(change: LockChange | None) -> None:
         "removed": [],
         "changed": [{"name": "timm", "from": "1", "to": "2"}],
         "notes": ["a note"],
+        "unlike_list": [{"name": "six", "listed": "1", "version": None, "why": "nothing requires it"}],
+        "released": [{"name": "numpy", "newest": "2.4"}],
     }
     assert found["lock_changes"] == ({"x86_64": lock} if lock else {})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING
 
 import pytest
@@ -34,6 +35,22 @@ def test_an_environment_of_conda(tmp_path: Path) -> None:
     proposal = propose_from_list(found.requirements, names(), knowledge(), BASES)
     assert proposal.base == "pytorch-2.6"
     assert proposal.packages == found.requirements[1:]
+
+
+@pytest.mark.parametrize("build", ["", "=py39h1_0"])
+def test_export_of_an_environment_has_exact_versions(tmp_path: Path, build: str) -> None:
+    path = tmp_path / "environment.yml"
+    entries = [f"package{number}=1.{number}.0{build}" for number in range(12)]
+    more = {"pip": ["timm==0.9"]}
+    path.write_text(json.dumps({"dependencies": [*entries, "python", more], "variables": {"A": "1"}, "prefix": "/x"}))
+    found = read_conda_environment(path)
+    assert found.frozen
+    assert found.requirements == (*(f"package{number}==1.{number}.0" for number in range(12)), "timm==0.9")
+    assert [line for line, _ in found.left_out] == ["python", "variables: A"]
+    path.write_text(json.dumps({"dependencies": [*entries, "numpy>=1", "scipy", "six"]}))
+    found = read_conda_environment(path)
+    assert not found.frozen
+    assert found.requirements[0] == ("package0==1.0.0" if build else "package0==1.0.0.*")
 
 
 @pytest.mark.parametrize("text", ["a: [", "- x\n", "dependencies: numpy\n", ""])

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from toolkit.pins.authoring.freeze import direct_requirements
+from toolkit.pins.authoring.freeze import preferring, reduce_dump
+from toolkit.pins.authoring.proposal import Proposal
 from toolkit.pins.index.uv import Uv
 
 if TYPE_CHECKING:
@@ -33,14 +34,50 @@ def answering(directory: Path, missing: str, told: str) -> Uv:
 
 def test_package_missing_on_index_is_left_out_despite_long_message(tmp_path: Path) -> None:
     uv = answering(tmp_path, "our-own", "our-own")
-    direct, findings = direct_requirements(uv, ["our-own==1", "requests==2.32", "idna==3.10"])
-    assert direct == ("requests==2.32",)
-    assert [finding.code for finding in findings] == ["freeze", "not-on-index"]
-    assert findings[1].message == "our-own is not on the index, so it was left out"
+    found = reduce_dump(uv, ["our-own==1", "requests==2.32", "idna==3.10"])
+    assert (found.direct, found.others) == (("requests==2.32",), ("idna==3.10",))
+    assert found.listed == ("requests==2.32", "idna==3.10")
+    assert [finding.code for finding in found.findings] == ["freeze", "not-on-index"]
+    assert found.findings[1].message == "our-own is not on the index, so it was left out"
 
 
 def test_requirement_missing_on_index_keeps_list(tmp_path: Path) -> None:
     uv = answering(tmp_path, "requests", "needed-by-it")
-    direct, findings = direct_requirements(uv, ["requests==2.32", "idna==3.10"])
-    assert direct == ("requests==2.32", "idna==3.10")
-    assert [finding.code for finding in findings] == ["freeze"]
+    found = reduce_dump(uv, ["requests==2.32", "idna==3.10"])
+    assert (found.direct, found.others) == (("requests==2.32", "idna==3.10"), ())
+    assert [finding.code for finding in found.findings] == ["freeze"]
+
+
+def test_tools_are_left_out_and_named(tmp_path: Path) -> None:
+    found = reduce_dump(answering(tmp_path, "x", "x"), ["requests==2.32", "idna==3.10", "setuptools==58", "pip==21"])
+    assert found.listed == ("requests==2.32", "idna==3.10")
+    (_, tools) = found.findings
+    assert tools.message == "left out: pip==21, setuptools==58 (tools of the environment: the base has its own)"
+
+
+def test_lines_of_one_package_for_several_pythons_all_stay(tmp_path: Path) -> None:
+    lines = ["requests==2.27 ; python_version < '3.7'", "requests==2.32 ; python_version >= '3.7'", "idna==3.10"]
+    found = reduce_dump(answering(tmp_path, "x", "x"), lines)
+    assert found.direct == tuple(lines[:2])
+    assert found.listed == tuple(lines)
+
+
+LISTED = ("torch==2.1.0+cu121", "Pillow[webp]==9.5.0", "numpy>=1.20", "mine @ https://x.example/mine.zip", "six==1.16")
+
+
+def test_exact_versions_of_a_list_become_preferences() -> None:
+    proposal = Proposal("debian-12", (*LISTED[:4], "sklearn==0.0"), ())
+    found = preferring(proposal, LISTED)
+    assert found.packages == ("torch==2.1.0+cu121", "Pillow[webp]", "numpy>=1.20", LISTED[3], "sklearn")
+    assert found.prefer == ("pillow==9.5.0", "six==1.16", "torch==2.1.0")
+    assert [finding.code for finding in found.findings] == ["versions-preferred"]
+    kept = preferring(proposal, LISTED, keep_versions=True)
+    assert (kept.packages, kept.prefer) == (proposal.packages, found.prefer)
+    assert preferring(proposal, ("numpy>=1.20",)) is proposal
+
+
+def test_version_of_a_line_with_a_marker_keeps_the_marker() -> None:
+    lines = ('numpy==1.21.6 ; python_version < "3.8"', 'numpy==1.26.4 ; python_version >= "3.8"')
+    found = preferring(Proposal("debian-12", lines, ()), lines)
+    assert found.packages == ('numpy; python_version < "3.8"', 'numpy; python_version >= "3.8"')
+    assert found.prefer == tuple(lines)

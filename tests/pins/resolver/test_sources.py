@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.pins.bases.test_compiled import FLASH, MATURIN
+from tests.pins.python_targets import TORCH
 from toolkit.pins.bases.compiled import needs_of
 from toolkit.pins.resolver import sources
-from toolkit.pins.resolver.sources import SourceFiles, build_requirements, read_archive
+from toolkit.pins.resolver.sources import SourceFiles, build_requirements, read_archive, refuse_other_python
 from toolkit.support.errors import CheckFailed
 
 if TYPE_CHECKING:
@@ -57,6 +58,27 @@ def test_requirements_are_read_from_what_setuptools_wrote_into_the_archive() -> 
     assert content.requires_txt == "six\n\n[gpu]\ncupy"
     assert content.names == {"setup.py", "x.egg-info/requires.txt"}
     assert content.texts["setup.py"] == "import torch"
+
+
+@pytest.mark.parametrize(
+    ("texts", "refused"),
+    [
+        ({"PKG-INFO": "Metadata-Version: 2.1\nName: x\nRequires-Python: >=3.7,<3.11\n"}, ">=3.7,<3.11"),
+        ({"pyproject.toml": "[project]\nrequires-python = '<3.11'"}, "<3.11"),
+        ({"PKG-INFO": "Requires-Python: >=3.7\n", "pyproject.toml": "[project]\nrequires-python = '<3.11'"}, None),
+        ({"PKG-INFO": "Requires-Python: 3 or so\n"}, None),
+        ({"pyproject.toml": "project = 1"}, None),
+        ({"pyproject.toml": "["}, None),
+        ({}, None),
+    ],
+)
+def test_source_that_forbids_the_python_is_refused(texts: dict[str, str | None], refused: str | None) -> None:
+    if refused is None:
+        refuse_other_python("x 1", SourceFiles(texts), TORCH)
+        return
+    with pytest.raises(CheckFailed) as caught:
+        refuse_other_python("x 1", SourceFiles(texts), TORCH)
+    assert caught.value.message == f"x 1 requires Python {refused}; the base has Python 3.11.2"
 
 
 def _tar(*members: tuple[str, bytes, int]) -> bytes:

@@ -34,7 +34,13 @@ def listed_recipe(recipe: Recipe, *, whose: str) -> dict[str, Any]:
 
 
 def recipe_edit(
-    name: str, key: str, locked: Sequence[Found] = (), *, added: Sequence[str] = (), removed: Sequence[str] = ()
+    name: str,
+    key: str,
+    locked: Sequence[Found] = (),
+    *,
+    added: Sequence[str] = (),
+    removed: Sequence[str] = (),
+    preferred: Sequence[str] = (),
 ) -> dict[str, Any]:
     """What `ctk add` and `ctk remove` did to the list `key` of a recipe, and to each section of its lock."""
     return {
@@ -42,6 +48,7 @@ def recipe_edit(
         "list": key,
         "added": list(added),
         "removed": list(removed),
+        "preferred": list(preferred),
         "lock_changes": {found.lock.architecture: lock_change(found.change) for found in locked if found.change},
     }
 
@@ -61,6 +68,11 @@ def lock_change(change: LockChange | None) -> dict[str, Any] | None:
         "removed": list(change.removed),
         "changed": [{"name": name, "from": old, "to": new} for name, old, new in change.changed],
         "notes": list(change.notes),
+        "unlike_list": [
+            {"name": name, "listed": listed, "version": None if version == "-" else version, "why": why}
+            for name, listed, version, why in change.unlike_list
+        ],
+        "released": [{"name": name, "newest": newest} for name, newest in change.released],
     }
 
 

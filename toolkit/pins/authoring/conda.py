@@ -12,10 +12,12 @@ from toolkit.support.errors import WrongInput
 if TYPE_CHECKING:
     from pathlib import Path
 
-_DUMP_BUILDS = 12  # more builds than a user writes by hand
+_DUMP_LINES, _DUMP_SHARE = 12, 0.9  # more exact versions than a user writes by hand
 _CONDA = re.compile(r"(?:[A-Za-z0-9_.-]+::)?([A-Za-z0-9_.-]+)\s*(.*)")
 # A build follows a version, after `=` or a space: `=1.21.2=py39h20f2e39_0`, `* *cuda*`, `>=2.0=*cuda*`.
 _CONDA_BUILD = re.compile(r"(.*[\w*])(?:=|\s+)([^\s=<>!~,|]+)")
+# What `conda env export` writes for each package, without its build after `--no-builds`.
+_EXPORTED = re.compile(r"[^\s=<>!~]+=[0-9][^\s=<>!~*,|]*(=[^\s=]+)?")
 
 
 def read_conda_environment(path: Path) -> PackageList:
@@ -29,18 +31,20 @@ def read_conda_environment(path: Path) -> PackageList:
     if not isinstance(content, dict) or not isinstance(content.get("dependencies"), list):
         raise WrongInput(f"{path} has no `dependencies` list: it is not a conda environment file")
     lines = Lines()
-    builds = 0
+    entries = [str(entry) for entry in content["dependencies"] if not isinstance(entry, dict)]
+    exported = sum(1 for entry in entries if _EXPORTED.fullmatch(entry))
+    lines.is_dump = is_dump = exported >= _DUMP_LINES and exported >= _DUMP_SHARE * len(entries)
     for entry in content["dependencies"]:
         if isinstance(entry, dict):
             lines.read(_pip_lines(entry), path.parent)
             continue
-        requirement, has_build = _from_conda(str(entry))
-        builds += has_build
+        requirement = _from_conda(str(entry), exact=is_dump)
         if requirement is None:
             lines.left_out.append((str(entry), "the base provides it, or it is not a Python package (use `apt`)"))
         else:
             lines.add(requirement)
-    lines.is_dump |= builds >= _DUMP_BUILDS
+    if variables := content.get("variables"):  # without the values, which may be secret
+        lines.left_out.append((f"variables: {', '.join(map(str, variables))}", "write them to [environment]"))
     return lines.package_list()
 
 
@@ -49,14 +53,14 @@ def _pip_lines(entry: dict[Any, Any]) -> list[str]:
     return [str(line) for line in lines] if isinstance(lines, list) else []
 
 
-def _from_conda(text: str) -> tuple[str | None, bool]:
-    """A match specification of conda as a requirement, and whether it names a build (`numpy=1.21.2=py39h20f2e39_0`)."""
+def _from_conda(text: str, *, exact: bool) -> str | None:
+    """A match specification of conda as a requirement; `exact`: it is from a dump, where `=1.21.2` means this one."""
     match = _CONDA.fullmatch(text.strip())
     name = names().from_conda(match[1]) if match else ""
     if match is None or not name:
-        return None, False
+        return None
     built = _CONDA_BUILD.fullmatch(match[2].strip())
-    return f"{name}{_specifier(built[1] if built else match[2].strip(), exact=bool(built))}", bool(built)
+    return f"{name}{_specifier(built[1] if built else match[2].strip(), exact=exact or bool(built))}"
 
 
 def _specifier(version: str, *, exact: bool) -> str:

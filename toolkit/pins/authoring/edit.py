@@ -37,12 +37,15 @@ class Edit:
     """A recipe as it would be: `entries` of the edited list, the `changed` ones of them, and the whole `text`.
 
     `unskipped` are the packages (normalized names) that went from `skip` of `[imports]` with the changed ones.
+    `preferred` are versions that are new in `[lock] prefer`, `prefer` is all of it as it would be.
     """
 
     entries: tuple[str, ...]
     changed: tuple[str, ...]
     text: str
     unskipped: tuple[str, ...] = ()
+    preferred: tuple[str, ...] = ()
+    prefer: tuple[str, ...] | None = None
 
 
 def added(path: Path, packages: Sequence[str], key: str = PACKAGES) -> Edit:
@@ -123,6 +126,27 @@ def skipping(path: Path, names: Sequence[str]) -> Edit:
     return _edit(document, array, changed)
 
 
+def preferring(edit: Edit, lines: Sequence[str]) -> Edit:
+    """An edit of a recipe that also prefers the versions in `lines`; they replace those of the same packages."""
+    import tomlkit
+
+    if not lines:
+        return edit
+    document = tomlkit.parse(edit.text)
+    table = document.setdefault("lock", tomlkit.table())
+    array = _array(table, "prefer", "lock.prefer")
+    before = [str(line) for line in array]
+    names = {_name(line, PACKAGES) for line in lines}
+    for line in before:
+        if _name(line, PACKAGES) in names and line not in lines:
+            array.remove(line)
+    new = [line for line in lines if line not in before]
+    for line in new:
+        array.add_line(line)
+    array.multiline(True)
+    return replace(edit, text=tomlkit.dumps(document), preferred=tuple(new), prefer=tuple(map(str, array)))
+
+
 def asking_for_gpu(edit: Edit) -> Edit:
     """An edit of a recipe that changes `[job] gpus` from 0 to 1."""
     import tomlkit
@@ -134,7 +158,7 @@ def asking_for_gpu(edit: Edit) -> Edit:
 
 def write_edit(edit: Edit, path: Path) -> None:
     """Write an edit to the recipe at `path`; nothing if it changes nothing."""
-    if edit.changed:
+    if edit.changed or edit.preferred:
         # A symlink to a recipe stays a symlink (`_open` has checked its target): the target is replaced.
         target = Path(os.path.realpath(path))
         write_atomically(target, with_line_ends_of(target, edit.text), keep_mode=True)
@@ -158,11 +182,13 @@ def recipe_text(
     post: str = "",
     target: Target | None = None,
     skip: Sequence[str] = (),
+    prefer: Sequence[str] = (),
 ) -> str:
     """A new recipe, as a user would write it.
 
     `command` None is the usual one, () none at all; `gpus` is what a job of it asks for, 0 for the CPU; `files` are
-    (from, to) of `[[files]]`; `skip` are packages that no build imports.
+    (from, to) of `[[files]]`; `skip` are packages that no build imports; `prefer` are versions that a lock takes where
+    it can.
     """
     import tomlkit
 
@@ -198,6 +224,10 @@ def recipe_text(
     job["gpus"] = gpus
     job["time"] = "4:00:00"
     document["job"] = job
+    if prefer:
+        versions = tomlkit.array()
+        versions.extend(prefer)
+        document["lock"] = {"prefer": versions.multiline(True)}
     return tomlkit.dumps(document)
 
 

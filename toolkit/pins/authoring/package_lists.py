@@ -35,6 +35,7 @@ _INDEX = re.compile(r"(-i|--index-url|--extra-index-url|-f|--find-links)(?:\s+|\
 _NAMELESS = "a repository without a package name: write NAME @ git+https://SERVER/PATH@COMMIT"
 _NO_NAME = "not a package name"
 _OTHER_MACHINE = "a file on another machine"
+_PROJECT = "a project on this machine: `ctk new --from pyproject.toml` installs it"
 _LOST = (_NAMELESS, _NO_NAME, _OTHER_MACHINE)
 _MAX_REASONS = 5
 _HASH = re.compile(r"\s--hash(?:\s|=).*")
@@ -124,7 +125,9 @@ class Lines:
         requirements, foreign = listed
         for line in requirements:
             self.add(line)
-        self.left_out += [(line, "not a Python package on PyPI (use `apt`)") for line in foreign]
+        for line in foreign:
+            is_project = re.search(r"\s/\S+$", line)
+            self.left_out.append((line, _PROJECT if is_project else "not a Python package on PyPI (use `apt`)"))
 
     def read(self, lines: Iterable[str], directory: Path) -> None:
         """Read the lines of a list in `directory`, to which an `-r` in it is relative."""
@@ -141,7 +144,7 @@ class Lines:
             elif is_repository(checkout := re.sub(r"^(-e|--editable)[\s=]+", "", text)):
                 self.add(checkout)  # `pip freeze` says so of an editable one
             elif re.match(r"(-e|--editable)[\s=]", text) or text in (".", "./"):
-                self.left_out.append((text, "a project on this machine: `ctk new --from pyproject.toml` installs it"))
+                self.left_out.append((text, _PROJECT))
             elif text.startswith("-"):
                 self.left_out.append((text, "a pip option"))
             else:

@@ -39,7 +39,8 @@ class Proposal:
 
     `uses_gpu`: the base or a package is a GPU framework. `indexes` are those that the list names, `project` is what
     is installed from the user's own sources, `command` what a job runs, as far as the source says. `wheels` is the base
-    with the wheels among `packages`, if those bring the framework.
+    with the wheels among `packages`, if those bring the framework. `prefer` are versions that the lock takes where it
+    can, as in a recipe.
     """
 
     base: str | None
@@ -50,6 +51,7 @@ class Proposal:
     project: Project | None = None
     command: tuple[str, ...] | None = None
     wheels: WheelBase | None = None
+    prefer: tuple[str, ...] = ()
 
 
 def propose_base(base: Base, frameworks: Knowledge, line: str | None = None) -> Proposal:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from toolkit.inventory.knowledge.frameworks import knowledge
 from toolkit.inventory.knowledge.names import names
 from toolkit.pins.authoring.conda import read_conda_environment
-from toolkit.pins.authoring.freeze import direct_requirements
+from toolkit.pins.authoring.freeze import preferring, reduce_dump
 from toolkit.pins.authoring.imports import imports_of, scan_imports
 from toolkit.pins.authoring.notebooks import read_notebook
 from toolkit.pins.authoring.package_lists import read_requirements, read_text, refuse_empty
@@ -43,8 +43,17 @@ class Bases:
     said: str | None = None
 
 
-def propose(source: Path, bases: Bases, open_uv: Callable[[], Uv], extras: Sequence[str] = ()) -> Proposal:
+def propose(
+    source: Path,
+    bases: Bases,
+    open_uv: Callable[[], Uv],
+    extras: Sequence[str] = (),
+    *,
+    keep_versions: bool = False,
+) -> Proposal:
     """The recipe that `source` suggests. `open_uv` is called only where an index must be asked.
+
+    With `keep_versions`, all packages of a dump of an environment are requirements, in exactly their versions.
 
     Raises WrongInput if ctk does not read such a file, or cannot parse it.
     """
@@ -66,7 +75,7 @@ def propose(source: Path, bases: Bases, open_uv: Callable[[], Uv], extras: Seque
     reader = read_requirements if source.suffix in (".txt", ".in") else read_conda_environment
     found = reader(source)
     refuse_empty(found, source)
-    return _of_list(found, bases, open_uv)
+    return _of_list(found, bases, open_uv, keep_versions=keep_versions)
 
 
 def _of_code(source: Path, bases: Bases) -> Proposal:
@@ -93,13 +102,16 @@ def _of_notebook(source: Path, bases: Bases) -> Proposal:
     return replace(proposal, findings=findings, indexes=asked.indexes, command=())
 
 
-def _of_list(found: PackageList, bases: Bases, open_uv: Callable[[], Uv]) -> Proposal:
+def _of_list(found: PackageList, bases: Bases, open_uv: Callable[[], Uv], *, keep_versions: bool = False) -> Proposal:
     requirements, findings = found.requirements, found.findings()
-    if found.frozen and requirements:
-        requirements, more = direct_requirements(open_uv(), requirements, found.indexes)
-        findings = (*findings, *more)
-    proposal = propose_from_list(requirements, names(), knowledge(), bases.known, findings, bases.said)
-    return replace(proposal, indexes=found.indexes)
+    if not found.frozen or not requirements:
+        proposal = propose_from_list(requirements, names(), knowledge(), bases.known, findings, bases.said)
+        return replace(proposal, indexes=found.indexes)
+    reduced = reduce_dump(open_uv(), requirements, found.indexes)
+    lines = (*reduced.direct, *(reduced.others if keep_versions else ()))
+    findings = (*findings, *reduced.findings)
+    proposal = propose_from_list(lines, names(), knowledge(), bases.known, findings, bases.said)
+    return replace(preferring(proposal, reduced.listed, keep_versions=keep_versions), indexes=found.indexes)
 
 
 def _with_project(proposal: Proposal, project: Project | None, source: Path, bases: Bases) -> Proposal:

@@ -82,6 +82,15 @@ def choose_file(files: Iterable[File], tags: Iterable[Tag]) -> File | None:
     return best[2] if best else source
 
 
+def is_compiled(file: File) -> bool:
+    """Whether it is a wheel with extension modules of Python: its ABI tag is not `none`."""
+    try:
+        tags = parse_wheel_filename(file.name)[3] if file.is_wheel else ()
+    except InvalidWheelFilename:
+        return False
+    return any(tag.abi != "none" for tag in tags)
+
+
 def serves_architecture(wheel: str, architecture: str) -> bool:
     """Whether a wheel of this name installs on an architecture; one whose name pip cannot parse is left to pip."""
     try:

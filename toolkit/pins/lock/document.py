@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from toolkit.pins.lock.model import Held, Lock, LockedBase, LockedPackage, SourceBuild
+    from toolkit.pins.lock.model import Displaced, Held, Lock, LockedBase, LockedPackage, SourceBuild
     from toolkit.pins.lock.protected import Ban, Bound, Pin, ProtectedSet
     from toolkit.recipes.model import Index
 
@@ -23,6 +23,8 @@ def lock_document(lock: Lock) -> dict[str, Any]:
         **_protected(lock.protected),
         "packages": [_package(package) for package in lock.packages],
         "held_back": [_held(held) for held in lock.held],
+        "preferred": list(lock.preferred),
+        "displaced": [_displaced(displaced) for displaced in lock.displaced],
         "present": list(lock.present),
         "base": _base(lock.base),
         "installer": _package(lock.installer) if lock.installer else None,
@@ -71,6 +73,10 @@ def _package(package: LockedPackage) -> dict[str, Any]:
 
 def _held(held: Held) -> dict[str, Any]:
     return {"name": held.name, "version": held.version, "newest": held.newest, "why": held.because}
+
+
+def _displaced(displaced: Displaced) -> dict[str, Any]:
+    return {"name": displaced.name, "versions": list(displaced.versions), "why": displaced.because}
 
 
 def _base(base: LockedBase) -> dict[str, Any]:

@@ -12,6 +12,9 @@ if TYPE_CHECKING:
     from toolkit.recipes.model import Bootstrap, Index
 
 RECIPE = "recipe"  # in `required_by`: the recipe itself
+# Why a package is held back for no reason of its own.
+EARLIER = "the earlier lock had this version; `ctk lock --upgrade` looks for newer ones"
+PREFERRED = "the recipe prefers this version ([lock] prefer); `ctk lock --upgrade` looks for newer ones"
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +58,19 @@ class Held:
     because: str
 
 
+@dataclass(frozen=True, slots=True)
+class Displaced:
+    """A package that is not in the version that it should have, and why: one sentence.
+
+    `versions` are those of the recipe's `prefer` and of earlier locks, most wanted first. A later lock takes the first
+    of them that has become possible.
+    """
+
+    name: str
+    versions: tuple[str, ...]
+    because: str
+
+
 class Inventoried(StrEnum):
     """How the packages of a base are known: read from its image, or as `bases.toml` records them."""
 
@@ -86,8 +102,9 @@ class Lock:
     """Everything that determines the Python packages of an image.
 
     `input` is the hash of what was asked for. `installer` is a newer pip where the image's own cannot take one of the
-    files. `present` are the base's own distributions (`name==version`). `indexes` are asked
-    beside PyPI. `own` protects the GPU frameworks that the lock itself adds, as `protected` does those of the base.
+    files. `present` are the base's own distributions (`name==version`). `indexes` are asked beside PyPI. `own` protects
+    the GPU frameworks that the lock itself adds, as `protected` does those of the base. `preferred` are those of the
+    recipe's `prefer` that apply here (`name==version`).
     """
 
     recipe: str
@@ -104,6 +121,8 @@ class Lock:
     notes: tuple[str, ...] = ()
     indexes: tuple[Index, ...] = ()
     own: ProtectedSet = NOTHING_PROTECTED
+    preferred: tuple[str, ...] = ()
+    displaced: tuple[Displaced, ...] = ()
 
     @property
     def architecture(self) -> str:

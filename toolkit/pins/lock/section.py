@@ -7,7 +7,7 @@ import re
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from toolkit.pins.lock.document import lock_document
-from toolkit.pins.lock.model import Held, Inventoried, Lock, LockedBase, LockedPackage, SourceBuild
+from toolkit.pins.lock.model import Displaced, Held, Inventoried, Lock, LockedBase, LockedPackage, SourceBuild
 from toolkit.pins.lock.protected import Ban, Bound, Pin, ProtectedSet
 from toolkit.recipes.indexes import NAME as INDEX_NAME
 from toolkit.recipes.model import Bootstrap, Index, IndexKind
@@ -38,6 +38,10 @@ def section_lines(lock: Lock) -> Iterator[str]:
     yield ""
     yield "# Packages to add, pinned to these files."
     yield from _keys(document, "packages", "held_back")
+    if document["preferred"] or document["displaced"]:
+        yield ""
+        yield "# Versions that the recipe prefers, and those that are not possible."
+        yield from _keys(document, "preferred", "displaced")
     yield ""
     yield "# Packages of the base."
     yield from _keys(document, "present")
@@ -91,7 +95,7 @@ def read_section(file: TomlFile, architecture: str) -> Lock:
         table,
         (
             "content", "input", "exclude_newer", "asked", "notes", "protected", "bounds", "forbidden", "packages",
-            "held_back", "present", "base", "installer", "builds", "indexes", "added",
+            "held_back", "present", "base", "installer", "builds", "indexes", "added", "preferred", "displaced",
         ),
         f"{architecture}.",
     )  # fmt: skip
@@ -114,6 +118,11 @@ def read_section(file: TomlFile, architecture: str) -> Lock:
         installer=_read_package(file, installer) if installer else None,
         held=tuple(
             Held(*_texts(file, held, "name", "version", "newest", "why")) for held in _tables(file, table, "held_back")
+        ),
+        preferred=file.get_texts(table, "preferred"),
+        displaced=tuple(
+            Displaced(_text(file, found, "name"), file.get_texts(found, "versions"), _text(file, found, "why"))
+            for found in _tables(file, table, "displaced")
         ),
         present=file.get_texts(table, "present"),
         exclude_newer=file.get(table, "exclude_newer", str),

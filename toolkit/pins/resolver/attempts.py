@@ -67,6 +67,9 @@ def resolve_recipe(
             if known is not None:
                 request = replace(request, metadata=(*request.metadata, known))
                 continue
+            if isinstance(failure, UnreadableSource) and failure.pin in request.prefer:
+                request = replace(request, prefer=tuple(pin for pin in request.prefer if pin != failure.pin))
+                continue
             reason = _true_reason(uv, asked, failure, bases)
             if reason is not failure or failure.code != "resolver-timeout" or patient is uv:
                 raise reason from failure

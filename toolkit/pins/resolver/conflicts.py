@@ -14,6 +14,7 @@ from toolkit.inventory.knowledge.names import names
 from toolkit.pins.resolver.explain import SPECIFIER, conflicting_need, newest_versions, shortened, stands
 from toolkit.pins.resolver.newest import fitting_version
 from toolkit.pins.resolver.outdated import bound_release
+from toolkit.pins.resolver.pythons import PythonBound
 from toolkit.pins.resolver.question import Question, ask, missing_package
 from toolkit.pins.resolver.resolve import Conflict, Request, first_question
 from toolkit.recipes.preference import by_preference
@@ -72,11 +73,16 @@ def explain_conflict(uv: Uv, request: Request, conflict: Conflict, bases: Sequen
     ]
     rows += [f"  {line}  (recorded for the base)" for line in recorded]
     words = f"\n{need[0]} needs {need[1]}; {stands(need[2], request.target)}" if need else ""
-    if not need and (reason := unavailable(proof or conflict.proof, request.target)):
-        if len(packages) == 1 and not constraints and not recorded:
+    bound = next((constraint for constraint in constraints if isinstance(constraint, PythonBound)), None)
+    reason = bound.by if bound else unavailable(proof or conflict.proof, request.target)
+    if (bound or not need) and reason:
+        if len(packages) == 1 and not recorded and all(isinstance(found, PythonBound) for found in constraints):
+            way = (
+                f"A base with Python {bound.requires} fits (`ctk bases`)." if bound else way_to(proof or conflict.proof)
+            )
             return CheckFailed(
                 f"{packages[0]} is not available for this base: {reason}",
-                fix=_ways_out(uv, request, packages, need, bases, way_to(proof or conflict.proof)),
+                fix=_ways_out(uv, request, packages, None, bases, way),
                 code="requirements-conflict",
             )
         words = f"\n{reason}"

@@ -11,7 +11,7 @@ from packaging.utils import canonicalize_name
 from packaging.version import Version
 
 from toolkit.inventory.knowledge.frameworks import satisfies
-from toolkit.pins.lock.model import Held
+from toolkit.pins.lock.model import EARLIER, PREFERRED, Held
 from toolkit.pins.resolver.constraints import Constraint, active_requirements
 from toolkit.pins.resolver.question import Question, ask, compile_lines
 from toolkit.pins.resolver.resolve import Request, first_question
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from toolkit.pins.resolver.resolve import Resolution
 
 SPECIFIER = r"(?:[<>=!~]=?=?[^\s,<>=!~]+,?)*"
-_DEPENDS = re.compile(
-    rf"([a-z0-9][a-z0-9._-]*)(?:\[[^\]]*\])?({SPECIFIER}) depends on (?:one of: )?([a-z0-9][a-z0-9._-]*)({SPECIFIER})"
+DEPENDS = re.compile(
+    rf"([a-z0-9][a-z0-9._-]*)(?:\[[^\]]*\])?({SPECIFIER}) depends? on (?:one of: )?([a-z0-9][a-z0-9._-]*)({SPECIFIER})"
 )
 _LONGEST_PROOF = 300
 _AT_ONCE = 4
@@ -72,6 +72,9 @@ def _why_not_newer(uv: Uv, request: Request, resolution: Resolution, name: str, 
         requirement = Requirement(line)
         if canonicalize_name(requirement.name) == name and not satisfies(newest, str(requirement.specifier)):
             return f"the recipe requires {requirement.name}{requirement.specifier}"
+    version = next(package.version for package in resolution.packages if package.name == name)
+    if f"{name}=={version}" in request.listed:
+        return PREFERRED
     question = first_question(request)
     hard = request.constraints()
     # The requirements of the newer release explain more than those on the package itself.
@@ -95,10 +98,8 @@ def _why_not_newer(uv: Uv, request: Request, resolution: Resolution, name: str, 
         return "newer ones conflict with the other packages"
     if answer.proof is not None:
         return _sentence(answer.proof, name, request)
-    if any(line.startswith(f"{name}==") for line in request.prefer):
-        if refused := why_refused(uv, request, name, newest):
-            return refused
-        return "the earlier lock had this version; `ctk lock --upgrade` looks for newer ones"
+    if f"{name}=={version}" in request.prefer:
+        return why_refused(uv, request, name, newest) or EARLIER
     older = [
         f"{package.name} to {answer.installed[package.name]}"
         for package in resolution.packages
@@ -137,7 +138,7 @@ def _who_bars(
 
 def named_bar(proof: str, pins: Mapping[str, str], name: str, newest: str) -> str | None:
     """Who of `pins` (lines by name) asks in a proof for versions of `name` that the newest is none of."""
-    for found in _DEPENDS.finditer(proof):
+    for found in DEPENDS.finditer(proof):
         who, _, what, said = found.groups()
         specifier = said.rstrip(".,")
         # Of several that would do, the one that is listed first asks for nothing.
@@ -172,7 +173,7 @@ def conflicting_need(proof: str, request: Request) -> tuple[str, str, Constraint
     for constraint in request.constraints():
         by_name.setdefault(constraint.name, []).append(constraint)
     lines = {constraint.line for found in by_name.values() for constraint in found}
-    for who, _, what, said in reversed(_DEPENDS.findall(proof)):
+    for who, _, what, said in reversed(DEPENDS.findall(proof)):
         specifier = said.rstrip(".,")
         there = request.target.installed.get(what)
         fulfilled = there is not None and satisfies(there.version, specifier)

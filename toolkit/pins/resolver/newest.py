@@ -17,11 +17,12 @@ from packaging.version import Version
 from toolkit.inventory.knowledge.frameworks import knowledge
 from toolkit.pins.lock.protected import violations
 from toolkit.pins.resolver.explain import newest_versions
+from toolkit.pins.resolver.keeping import name_of
 from toolkit.pins.resolver.outdated import find_old_builds
 from toolkit.pins.resolver.question import ask
-from toolkit.pins.resolver.releases import list_releases
+from toolkit.pins.resolver.releases import list_releases, pages
 from toolkit.pins.resolver.resolve import first_question
-from toolkit.pins.resolver.working import pages, resolve_working
+from toolkit.pins.resolver.working import resolve_working
 from toolkit.support.errors import CheckFailed, ProgramFailed
 
 if TYPE_CHECKING:
@@ -118,13 +119,15 @@ def newest_that_fits(uv: Uv, request: Request, name: str, chosen: Mapping[str, s
     """A newer release than the chosen one that goes with everything else; None if there is none.
 
     Asked for is the newest release, then any newer than the chosen: most often the answer to that is no, and all is
-    said. Else the releases between are halved. No other package of the recipe may become older for it.
+    said. Else the releases between are halved. No other package of the recipe may become older for it, and none may
+    lose the version that the recipe prefers.
     """
     patient = replace(uv, patience=_TIMEOUT_SECONDS)
     question = first_question(request)
     others = [
         f"{other}>={Version(chosen[other]).public}" for other in sorted(_others(request, name)) if chosen.get(other)
     ]
+    others += [pin for pin in sorted(request.listed) if chosen.get(name_of(pin)) == pin.partition("==")[2]]
 
     def found(specifier: str) -> str | None:
         """Which version of the package fits together with everything else; None if none does."""
@@ -201,7 +204,7 @@ def _versions(resolution: Resolution) -> dict[str, str]:
 
 def free_packages(request: Request) -> list[str]:
     """The direct packages whose version is left to ctk: no exact version, no address, none of an earlier lock."""
-    kept = {line.partition("==")[0] for line in request.prefer}
+    kept = set(map(name_of, request.prefer))
     found: dict[str, None] = {}
     for requirement in map(Requirement, request.packages):
         name = canonicalize_name(requirement.name)

@@ -12,16 +12,17 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from packaging.utils import InvalidWheelFilename, canonicalize_name, parse_wheel_filename
+from packaging.utils import canonicalize_name
 from packaging.version import Version
 
 from toolkit.inventory.knowledge.frameworks import knowledge
 from toolkit.pins.bases.target import valid_version
+from toolkit.pins.index.wheels import is_compiled
 from toolkit.pins.resolver.constraints import active_requirements
 from toolkit.pins.resolver.extra_bounds import wants_newer
-from toolkit.pins.resolver.releases import list_releases
+from toolkit.pins.resolver.releases import list_releases, pages
 from toolkit.pins.resolver.resolve import first_question
-from toolkit.pins.resolver.working import nearest_fitting, pages, requirements_of
+from toolkit.pins.resolver.working import nearest_fitting, requirements_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
     from packaging.requirements import Requirement
 
     from toolkit.pins.index.uv import Uv
-    from toolkit.pins.index.wheels import File
     from toolkit.pins.lock.protected import Pin
     from toolkit.pins.resolver.releases import Release
     from toolkit.pins.resolver.resolve import Request, Resolution
@@ -75,15 +75,6 @@ def find_old_builds(uv: Uv, request: Request, resolution: Resolution) -> tuple[O
                 found.append(OldBuild(name, version, file.uploaded.year, pins[pin], pin))
                 break
     return tuple(found)
-
-
-def is_compiled(file: File) -> bool:
-    """Whether it is a wheel with extension modules of Python: its ABI tag is not `none`."""
-    try:
-        tags = parse_wheel_filename(file.name)[3] if file.is_wheel else ()
-    except InvalidWheelFilename:
-        return False
-    return any(tag.abi != "none" for tag in tags)
 
 
 def _is_exact(requirement: Requirement) -> bool:

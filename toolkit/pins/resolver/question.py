@@ -67,6 +67,10 @@ class UnreadableSource(ProgramFailed):
         missing = next(filter(None, map(_NO_MODULE.search, lines)), None)
         self.missing_module = missing[1] if missing else None
 
+    @property
+    def pin(self) -> str:
+        return f"{self.name}=={self.version}"
+
 
 class NotOnIndex(ProgramFailed):
     """No index has the package `name`."""
@@ -170,16 +174,24 @@ def ask(uv: Uv, question: Question, *, fresh: bool = False, again: bool = False)
     return _answer(done, question.packages)
 
 
-def compile_lines(uv: Uv, question: Question, *options: str, excludes: Iterable[str] = ()) -> Completed:
+def compile_lines(
+    uv: Uv, question: Question, *options: str, excludes: Iterable[str] = (), prefer: Iterable[str] | None = None
+) -> Completed:
     """`uv pip compile` of the question's packages, ignoring what is installed and `excludes`.
 
-    Its lines are on stdout. Where they are not, `require_lines` says why.
+    Its lines are on stdout. Where they are not, `require_lines` says why. uv takes the pins in `prefer` where it can;
+    the index is asked for all that they leave open.
     """
     with _directory(uv, question) as directory:
         (directory / "excludes.txt").write_text(excluded := _lines(excludes))
         arguments = ["pip", "compile", "--no-header", *_without_platform(question.options, options), *options]
         arguments += [*_under_constraints(question), *(["--excludes", "excludes.txt"] if excluded else [])]
-        done = uv.ask_again([*arguments, *question.inputs], directory)
+        if preferred := _lines(prefer or ()):
+            # uv prefers what an existing output file has.
+            (directory / "preferred.txt").write_text(preferred)
+            arguments += ["--output-file", "preferred.txt"]
+        asking = uv.ask_again if prefer is None else uv.call
+        done = asking([*arguments, *question.inputs], directory)
     return replace(done, stderr="\n".join(own_words(done.stderr)))
 
 
@@ -318,7 +330,7 @@ def _known_metadata(question: Question, table: str = "") -> str:
 def _bindings(question: Question) -> str:
     """A project that requires each package bound to an index: uv heeds the binding only of direct requirements.
 
-    So packages that nothing requires are chosen, too; `resolve.needed` finds the required ones.
+    So packages that nothing requires are chosen, too; `dependents.needed` finds the required ones.
     """
     bound = [index for index in question.indexes if index.packages]
     lines = ["[project]", f'name = "{_PROJECT}"', 'version = "0"', f"dependencies = {json.dumps(question.bound)}"]

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
     from packaging.version import Version
 
+    from toolkit.pins.index.uv import Uv
     from toolkit.pins.resolver.question import Question
 
 
@@ -57,6 +58,23 @@ def list_releases(name: str, question: Question, directory: Path) -> tuple[Relea
         if rows := _rows(address, question, directory):
             return _releases(name, rows, question)
     return ()
+
+
+def pages(uv: Uv) -> Path:
+    """Where the lists of releases are kept."""
+    return uv.cache / "ctk-releases"
+
+
+def list_files(name: str, question: Question, directory: Path) -> dict[Version, list[dict[str, Any]]]:
+    """All files of a package by their release, each as PEP 691 has it; nothing as `list_releases`."""
+    found: dict[Version, list[dict[str, Any]]] = {}
+    for address in _addresses(name, question):
+        for row in _rows(address, question, directory):
+            if (version := _version_of(name, str(row.get("filename")))) is not None:
+                found.setdefault(version, []).append(row)
+        if found:
+            break
+    return found
 
 
 def _addresses(name: str, question: Question) -> Iterator[str]:
@@ -98,13 +116,12 @@ def _releases(name: str, rows: Iterable[dict[str, Any]], question: Question) -> 
     by_version: dict[Version, list[File]] = {}
     for row in rows:
         version = _version_of(name, str(row.get("filename")))
-        uploaded = _time(row.get("upload-time"))
-        if not row["url"] or version is None or version.is_prerelease or row.get("yanked") or not _takes(row, python):
+        unusable = not row["url"] or row.get("yanked") or not takes_python(row, python)
+        if unusable or version is None or version.is_prerelease:
             continue
-        if question.exclude_newer and uploaded and uploaded.isoformat()[:10] > question.exclude_newer[:10]:
-            continue
-        sha256 = (row.get("hashes") or {}).get("sha256")
-        by_version.setdefault(version, []).append(File(str(row["filename"]), row["url"], sha256, uploaded))
+        file = file_of(row)
+        if not is_too_new(file, question):
+            by_version.setdefault(version, []).append(file)
     chosen = ((version, choose_file(files, tags)) for version, files in by_version.items())
     found = [Release(version, file) for version, file in chosen if file is not None]
     return tuple(sorted(found, key=lambda release: release.version, reverse=True))
@@ -118,7 +135,21 @@ def _version_of(name: str, filename: str) -> Version | None:
     return found[1] if canonicalize_name(found[0]) == name else None
 
 
-def _takes(row: dict[str, Any], python: str) -> bool:
+def file_of(row: dict[str, Any]) -> File:
+    """A row of a page as a file."""
+    return File(
+        str(row["filename"]), row["url"], (row.get("hashes") or {}).get("sha256"), _time(row.get("upload-time"))
+    )
+
+
+def is_too_new(file: File, question: Question) -> bool:
+    """Whether a file was uploaded after the question's day."""
+    day = question.exclude_newer
+    return bool(day and file.uploaded and file.uploaded.isoformat()[:10] > day[:10])
+
+
+def takes_python(row: dict[str, Any], python: str) -> bool:
+    """Whether `Requires-Python` of a file, as its page shows it, allows a Python; one that cannot be read does."""
     try:
         return SpecifierSet(row.get("requires-python") or "").contains(python, prereleases=True)
     except InvalidSpecifier:

@@ -10,21 +10,24 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
-from toolkit.inventory.knowledge.frameworks import satisfies
+from toolkit.pins.bases.target import valid_version
 from toolkit.pins.index.locate import unsafe_link
 from toolkit.pins.index.uv import index_places
 from toolkit.pins.index.wheels import HASHES_CHOOSE_SINCE, File, choose_file, supported_tags
-from toolkit.pins.lock.model import RECIPE, LockedPackage
-from toolkit.pins.resolver.constraints import active_requirements, broken_by, hard_constraints, soft_constraints
+from toolkit.pins.lock.model import LockedPackage
+from toolkit.pins.resolver.constraints import broken_by, hard_constraints, soft_constraints
+from toolkit.pins.resolver.dependents import closure, needed, who_requires_whom
 from toolkit.pins.resolver.extras import require_extras
-from toolkit.pins.resolver.question import Answer, Question, ask, compile_lines, require_lines
+from toolkit.pins.resolver.keeping import ask_preferring, first_of_each, is_refused, keep_preferred, name_of
+from toolkit.pins.resolver.question import Answer, Question, UnreadableSource, ask, compile_lines
+from toolkit.pins.resolver.releases import list_files, pages
 from toolkit.recipes.repositories import is_repository
 from toolkit.support.errors import CheckFailed, ProgramFailed
 from toolkit.support.http_client import may_lead
 from toolkit.support.tomlfile import parse_toml
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from toolkit.pins.bases.target import PythonTarget
     from toolkit.pins.index.uv import Uv
@@ -48,8 +51,10 @@ class Conflict(CheckFailed):
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What is asked: direct requirements over a target. `prefer` are pins (`name==version`) of an earlier lock.
+    """What is asked: direct requirements over a target.
 
+    `prefer` are pins (`name==version`) and bounds (`name>=1,<2`) of the recipe's list and of earlier locks, the most
+    wanted of a package first; `listed` are the pins of the list.
     `learned` is known of releases that install over this base and do not work there. `aims` are pins of the newest
     releases that fit, tried before the resolver's own choice. Of the names in `unbound` nothing is learned.
     `metadata` is that of source distributions which uv cannot read. `held` is what an earlier
@@ -67,6 +72,7 @@ class Request:
     unbound: frozenset[str] = frozenset()
     metadata: tuple[Metadata, ...] = ()
     held: tuple[Constraint, ...] = ()
+    listed: frozenset[str] = frozenset()
 
     def constraints(self) -> tuple[Constraint, ...]:
         """All that must hold, whatever the price."""
@@ -77,7 +83,7 @@ class Request:
 class Resolution:
     """The packages to add, each with its file (by name), and the notes for the user.
 
-    `aliases` are those of the target's that are asked for, and by whom.
+    `aliases` are those of the target's that are asked for, and by whom. `only_binary` had to be wheels.
     """
 
     packages: tuple[LockedPackage, ...]
@@ -86,6 +92,7 @@ class Resolution:
     assumed: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     aliases: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    only_binary: tuple[str, ...] = ()
 
     @property
     def addresses(self) -> dict[str, str]:
@@ -96,11 +103,11 @@ class Resolution:
 def resolve(uv: Uv, request: Request, *, fresh: bool = False) -> Resolution:
     """Choose versions and files. Raises Conflict if there is no solution, CheckFailed for an unknown extra."""
     question, answer = _choose_versions(uv, request, fresh=fresh)
-    question, answer, releases = _prefer_wheels(uv, question, *find_releases(uv, question, answer))
+    question, answer, releases = _prefer_wheels(uv, request, question, *find_releases(uv, question, answer))
     require_extras(request.packages, question.target, answer)
     edges = who_requires_whom(uv, question, answer.installed)
     unasked = answer.installed.keys() - needed(edges) if question.bound else frozenset[str]()
-    assumed = _closure(edges, _framework_requirements(request.target)) if request.target.recorded else frozenset[str]()
+    assumed = closure(edges, _framework_requirements(request.target)) if request.target.recorded else frozenset[str]()
     tags = supported_tags(request.target)
     packages, chosen = [], {}
     for name, version in sorted(answer.installed.items()):
@@ -132,6 +139,7 @@ def resolve(uv: Uv, request: Request, *, fresh: bool = False) -> Resolution:
         installer=_newer_pip(uv, request, packages),
         assumed=tuple(f"{name}=={answer.installed[name]}" for name in sorted(assumed & answer.installed.keys())),
         notes=_notes(request, answer),
+        only_binary=question.only_binary,
         aliases=_asked_aliases(uv, question, answer.installed),
     )
 
@@ -150,30 +158,33 @@ def first_question(request: Request) -> Question:
     return question.under(lines)
 
 
-def _choose_versions(uv: Uv, request: Request, *, fresh: bool) -> tuple[Question, Answer]:
-    """First with preferences (the earlier lock, the base's requirements), then with hard constraints only."""
-    hard = first_question(request)
+def _choose_versions(
+    uv: Uv, request: Request, *, fresh: bool = False, only_binary: tuple[str, ...] = ()
+) -> tuple[Question, Answer]:
+    """Under the base's requirements and with all preferred versions, else with as many as possible.
+
+    If the base's requirements leave no solution, only the hard constraints hold. An aim is not given up for a wheel
+    (`only_binary`): it is newer than what has one.
+    """
+    hard = replace(first_question(request), only_binary=only_binary)
     soft = hard.under(
         constraint.line
         for constraint in (*soft_constraints(request.target, request.protected), *request.held, *request.learned)
     )
-    kept = [line for line in request.prefer if not _is_refused(line, request.learned)]
-    preferred = soft.under([*soft.constraints, *kept, *request.aims])
-    answer = ask(uv, preferred, fresh=fresh)
+    kept = [line for line in request.prefer if not is_refused(line, request.learned)]
+    preferred = soft.under([*soft.constraints, *first_of_each(kept), *request.aims])
+    answer = ask_preferring(uv, preferred, fresh=fresh)
     if answer.possible:
         return preferred, answer
     aimed = (attempt.under([*attempt.constraints, *request.aims]) for attempt in ((soft, hard) if request.aims else ()))
-    for question in (*aimed, soft, hard):
+    for question in (*aimed, *(() if request.aims and only_binary else (soft, hard))):
         answer = ask(uv, question, again=True)
-        if answer.possible:
+        if answer.possible and not kept:
             return question, answer
+        if answer.possible:
+            direct = {canonicalize_name(Requirement(line).name) for line in request.packages}
+            return keep_preferred(uv, question, kept, direct)
     raise Conflict(request, hard, answer.proof or "")
-
-
-def _is_refused(pin: str, constraints: Iterable[Constraint]) -> bool:
-    """Whether one of `constraints` refuses `name==version`."""
-    name, _, version = pin.partition("==")
-    return any(constraint.name == name and not satisfies(version, constraint.specifier) for constraint in constraints)
 
 
 def _framework_requirements(target: PythonTarget) -> tuple[str, ...]:
@@ -234,26 +245,51 @@ def file_name(url: str) -> str:
 
 
 def _prefer_wheels(
-    uv: Uv, question: Question, answer: Answer, releases: dict[str, list[File]]
+    uv: Uv, request: Request, question: Question, answer: Answer, releases: dict[str, list[File]]
 ) -> tuple[Question, Answer, dict[str, list[File]]]:
     """If the chosen release has wheels, but none for this image, use an older one that has.
 
-    Compiling numpy, for example, needs compilers that images lack. Releases without any wheel are left alone.
+    Compiling numpy, for example, needs compilers that images lack: preferred versions of other packages are given up
+    for a wheel. Releases without any wheel are left alone.
     """
-    tags = supported_tags(question.target)
-    compiled = []
-    for name in sorted(answer.installed):
-        files = releases.get(name, [])
+    compiled: set[str] = set()
+    preferred = {name_of(line) for line in request.prefer}
+    while more := _compiled(uv, question, answer, releases, preferred) - compiled:
+        compiled |= more
+        better = replace(question, only_binary=tuple(sorted(compiled)))
+        try:
+            if not preferred:
+                second = ask(uv, better, again=True)
+                return (better, *find_releases(uv, better, second)) if second.possible else (question, answer, releases)
+            better, second = _choose_versions(uv, request, only_binary=better.only_binary)
+        except (Conflict, ProgramFailed) as error:  # an older release may be one that cannot be read
+            if isinstance(error, UnreadableSource) and not preferred:
+                raise  # `attempts` may read it otherwise
+            break
+        question, (answer, releases) = better, find_releases(uv, better, second)
+    return question, answer, releases
+
+
+def _compiled(
+    uv: Uv, question: Question, answer: Answer, releases: Mapping[str, Sequence[File]], preferred: Collection[str]
+) -> set[str]:
+    """The packages that come as sources although their releases have wheels; of `preferred` ones the index is asked."""
+    tags, found = supported_tags(question.target), set()
+    for name, version in answer.installed.items():
+        files = releases.get(name, ())
         chosen = choose_file(files, tags)
-        if (chosen is None or not chosen.is_wheel) and any(file.is_wheel for file in files):
-            compiled.append(name)
-    if not compiled:
-        return question, answer, releases
-    better = replace(question, only_binary=tuple(compiled))
-    second = ask(uv, better, again=True)
-    if not second.possible:
-        return question, answer, releases
-    return better, *find_releases(uv, better, second)
+        if chosen is not None and chosen.is_wheel:
+            continue
+        if any(file.is_wheel for file in files) or (name in preferred and _has_wheels(uv, question, name, version)):
+            found.add(name)
+    return found
+
+
+def _has_wheels(uv: Uv, question: Question, name: str, version: str) -> bool:
+    """Whether the index lists wheels of a release: uv leaves out those for older Pythons than the question's."""
+    release = valid_version(version)
+    rows = list_files(name, question, pages(uv)).get(release, []) if release is not None else []
+    return not _given_requirement(question.packages, name) and any(row["filename"].endswith(".whl") for row in rows)
 
 
 def _asked_aliases(uv: Uv, question: Question, versions: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
@@ -266,62 +302,6 @@ def _asked_aliases(uv: Uv, question: Question, versions: Mapping[str, str]) -> d
     except ProgramFailed:
         return {}
     return {name: tuple(sorted(edges[name])) for name in sorted(aliases & edges.keys())}
-
-
-def who_requires_whom(uv: Uv, question: Question, versions: Mapping[str, str]) -> dict[str, set[str]]:
-    """For each name in `versions` the names that require it, RECIPE for the recipe's own request.
-
-    A version "" leaves it open. Raises NotOnIndex for a package that no index has, ProgramFailed if uv finds no
-    answer for another reason.
-    """
-    pins = [f"{name}=={version}" for name, version in versions.items() if version]
-    staying = sorted(question.target.installed.keys() - versions.keys())
-    wanted = sorted({root for line in question.packages for root in _roots(line, question.target, versions)})
-    if not wanted:
-        return {}
-    asked = replace(question, packages=tuple(wanted), constraints=tuple(sorted(pins)))
-    done = compile_lines(uv, asked, "--annotation-style", "line", excludes=staying)
-    require_lines(done, "asking who requires whom")
-    found: dict[str, set[str]] = {}
-    for line in done.stdout.splitlines():
-        requirement, _, origin = line.partition("# via ")
-        if not origin:
-            continue
-        name = canonicalize_name(Requirement(requirement.strip()).name)
-        by = [word.strip() for word in origin.split(",")]
-        # The project that binds packages to an index asks for nothing itself.
-        found[name] = {canonicalize_name(word) for word in by if not word.startswith("-") and "(" not in word}
-        if any(word.startswith("-r") for word in by):
-            found[name].add(RECIPE)
-    return found
-
-
-def _roots(line: str, target: PythonTarget, versions: Mapping[str, str]) -> Iterator[str]:
-    """The recipe's line itself; of one whose package is in the base, what its extras add: `jax[cuda12]` over a JAX."""
-    requirement = Requirement(line)
-    name = canonicalize_name(requirement.name)
-    if name in versions:
-        yield line
-    elif name in target.installed:
-        for needed in active_requirements(target.installed[name].requires, target.environment(), requirement.extras):
-            if canonicalize_name(needed.name) in versions:
-                needed.marker = None
-                yield str(needed)
-
-
-def _closure(edges: Mapping[str, set[str]], roots: Iterable[str]) -> frozenset[str]:
-    """The transitive dependencies of `roots`, themselves included."""
-    reached: set[str] = {canonicalize_name(Requirement(root).name) for root in roots}
-    while True:
-        more = {name for name, by in edges.items() if by & reached} - reached
-        if not more:
-            return frozenset(reached)
-        reached |= more
-
-
-def needed(edges: Mapping[str, set[str]]) -> frozenset[str]:
-    """The packages of the recipe with their transitive dependencies."""
-    return _closure(edges, [name for name, by in edges.items() if RECIPE in by])
 
 
 def _newer_pip(uv: Uv, request: Request, packages: Sequence[LockedPackage]) -> LockedPackage | None:

@@ -20,14 +20,16 @@ from dataclasses import dataclass, replace
 from typing import IO, TYPE_CHECKING, cast
 
 from packaging.requirements import InvalidRequirement, Requirement
+from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 
-from toolkit.inventory.contents.distributions import parse_requires_txt
+from toolkit.inventory.contents.distributions import parse_headers, parse_requires_txt
 from toolkit.inventory.knowledge.frameworks import knowledge
 from toolkit.pins.bases.compiled import Needs, compile_note, import_note, imported_distributions, needs_of
 from toolkit.pins.index.download import fetch_file
 from toolkit.pins.index.repositories import read_repository
 from toolkit.pins.lock.model import SourceBuild
+from toolkit.pins.resolver.pythons import forbids
 from toolkit.pins.resolver.question import WITH_PKG_RESOURCES, Answer, Metadata, Question
 from toolkit.pins.resolver.resolve import find_releases, first_question, wheels_only
 from toolkit.support.errors import CheckFailed
@@ -43,7 +45,7 @@ if TYPE_CHECKING:
     from toolkit.pins.lock.model import LockedPackage
     from toolkit.pins.resolver.resolve import Request, Resolution
 
-_FILES = ("pyproject.toml", "setup.py")
+_FILES = ("pyproject.toml", "setup.py", "PKG-INFO")
 _REQUIRES_TXT = ".egg-info/requires.txt"
 _BY_DEFAULT = ("setuptools", "wheel")
 _SMALL = 4 << 20
@@ -102,6 +104,7 @@ def lock_sources(uv: Uv, request: Request, resolution: Resolution, downloads: Pa
         else:
             archive = fetch_file(resolution.addresses[package.name], package.sha256, downloads, request.indexes)
             content, what = read_archive(package.file, archive), f"the source distribution {package.file}"
+        refuse_other_python(f"{package.name} {package.version}", content, request.target)
         found = needs_of(content.names, content.texts.get("setup.py"), content.texts.get("pyproject.toml"))
         groups.setdefault(build_requirements(what, content, found), []).append(package.name)
         needs.append((f"{package.name} {package.version}", found))
@@ -110,6 +113,26 @@ def lock_sources(uv: Uv, request: Request, resolution: Resolution, downloads: Pa
         for requires, names in sorted(groups.items(), key=lambda group: group[1])
     )
     return Sources(builds, tuple(needs))
+
+
+def refuse_other_python(what: str, content: SourceFiles, target: PythonTarget) -> None:
+    """Raise CheckFailed if a project says that it is not for the target's Python: pip would refuse to install it.
+
+    The page of an index says so before, but it may not, and there is none for an address.
+    """
+    said = parse_headers(content.texts.get("PKG-INFO") or "").get("requires-python", ())
+    try:
+        table = parse_toml(content.texts.get("pyproject.toml") or "")
+        requires = str(next(iter(said), None) or table.get("project", {}).get("requires-python") or "")
+        allowed = SpecifierSet(requires).contains(target.environment()["python_full_version"], prereleases=True)
+    except (ValueError, AttributeError):
+        return  # `build_requirements` reports a file that cannot be read
+    if not allowed:
+        raise CheckFailed(
+            f"{what} {forbids(requires, target.python)}",
+            fix="Request another version of it, or start from a base with such a Python (`ctk bases`).",
+            code="requirements-conflict",
+        )
 
 
 def source_metadata(uv: Uv, request: Request, name: str, version: str, downloads: Path) -> Metadata | None:

@@ -1,7 +1,8 @@
 """Releases that install over a base but do not work there: find them, exclude them, and resolve again.
 
-What a resolver cannot see is in an extra's bound on the base's framework (`extra_bounds`) or in no metadata at all
-(`undeclared`). Each becomes a constraint like those of the base, so that a conflict and a lock can say it.
+What a resolver does not see is in an extra's bound on the base's framework (`extra_bounds`), in no metadata at all
+(`undeclared`), in an upper bound on Python (`pythons`), or in the age of a wheel (`numpy_abi`). Each becomes a
+constraint like those of the base, so that a conflict and a lock can say it.
 """
 
 from __future__ import annotations
@@ -15,14 +16,15 @@ from toolkit.inventory.knowledge.frameworks import knowledge, satisfies
 from toolkit.pins.index.metadata import read_requirements
 from toolkit.pins.resolver.constraints import Constraint
 from toolkit.pins.resolver.extra_bounds import find_extra_bound
-from toolkit.pins.resolver.releases import list_releases
+from toolkit.pins.resolver.numpy_abi import built_for_numpy_1
+from toolkit.pins.resolver.pythons import PythonBound, python_bounds
+from toolkit.pins.resolver.releases import list_releases, pages
 from toolkit.pins.resolver.resolve import first_question, resolve
 from toolkit.pins.resolver.undeclared import constraints_over, undeclared_bounds
 from toolkit.support.parallel import parallel
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
-    from pathlib import Path
     from typing import TypeVar
 
     from toolkit.pins.index.uv import Uv
@@ -71,6 +73,13 @@ def _lessons(uv: Uv, request: Request, resolution: Resolution) -> tuple[list[Con
     learned = [
         bound for bound in undeclared if bound.name in chosen and not satisfies(chosen[bound.name], bound.specifier)
     ]
+    learned += python_bounds(request, resolution, pages(uv))
+    learned += built_for_numpy_1(
+        request,
+        resolution,
+        lambda file: requirements_of(uv, request, file),
+        lambda name: list_releases(name, first_question(request), pages(uv)),
+    )
     bounds, unread = _extra_bounds(uv, request, resolution)
     notes = {
         f"the metadata of {name} cannot be read: its compatibility with the base's framework is unknown"
@@ -166,14 +175,13 @@ def requirements_of(uv: Uv, request: Request, file: File) -> tuple[str, ...] | N
 
 
 def _learning(request: Request, learned: Sequence[Constraint]) -> Request:
-    new = [bound for bound in learned if bound.name not in request.unbound and bound not in request.learned]
+    new = [
+        bound
+        for bound in learned
+        if (bound.name not in request.unbound or isinstance(bound, PythonBound)) and bound not in request.learned
+    ]
     return replace(request, learned=(*request.learned, *new))
 
 
 def _installed(request: Request) -> dict[str, str]:
     return {name: distribution.version for name, distribution in request.target.installed.items()}
-
-
-def pages(uv: Uv) -> Path:
-    """Where the lists of releases are kept."""
-    return uv.cache / "ctk-releases"
