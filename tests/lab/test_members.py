@@ -19,6 +19,7 @@ from toolkit.lab.members import (
     DAEMON_VARIABLE,
     DIRECTORY_VARIABLE,
     SUPERVISOR,
+    Member,
     Role,
     find_members,
     kill,
@@ -99,6 +100,18 @@ def test_an_orphan_that_cleared_its_environment_is_its_supervisor_s(
     assert found(place) == {}
     assert own.wait(5) == 0
     assert not orphan.is_running()
+
+
+def test_a_parent_does_not_learn_that_its_child_was_killed(tmp_path: Path, started: Started) -> None:
+    """The process ID of a step may be above that of its script, which is then killed first."""
+    script = "sleep 60 & echo $! > part; mv part child; wait; echo reported > report"
+    parent = subprocess.Popen(["sh", "-c", script], cwd=tmp_path)
+    started.append(parent)
+    while not (tmp_path / "child").exists():
+        time.sleep(0.01)
+    child = psutil.Process(int((tmp_path / "child").read_text()))
+    kill(Member(process, Role.JOB, "node1") for process in (child, *[child] * 2000, psutil.Process(parent.pid)))
+    assert not (tmp_path / "report").exists()
 
 
 def test_an_orphan_is_found_when_its_supervisor_was_killed(place: LabPaths, tmp_path: Path, started: Started) -> None:

@@ -296,7 +296,7 @@ def test_conversation_that_fails_leaves_nothing(tmp_path: Path) -> None:
 
 def test_a_program_of_a_thread_ends_with_the_work(tmp_path: Path) -> None:
     """With its own children, which an interruption of this process alone would leave."""
-    script = "sleep 60 & echo $! > child; wait"
+    script = "sleep 60 & echo $! > part; mv part child; wait"
 
     def work(number: int) -> None:
         if number:

@@ -117,14 +117,17 @@ def _recognise(process: psutil.Process, place: LabPaths) -> Member | None:
 def kill(members: Iterable[Member]) -> None:
     """Kill processes at once; return when they have exited, or after five seconds.
 
-    psutil compares the start time before the signal, so a process that reuses a process ID is not killed.
+    All are stopped before the first is killed: a job step that outlived its script for a moment would report that
+    the job failed. psutil compares the start time before the signal, so a process that reuses a process ID is not
+    killed.
     """
     import psutil
 
     processes = [member.process for member in members]
-    for process in processes:
-        with contextlib.suppress(psutil.NoSuchProcess, psutil.AccessDenied):
-            process.kill()
+    for signal_process in (psutil.Process.suspend, psutil.Process.kill):
+        for process in processes:
+            with contextlib.suppress(psutil.NoSuchProcess, psutil.AccessDenied):
+                signal_process(process)
     psutil.wait_procs(processes, timeout=5)
 
 
