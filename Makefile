@@ -22,12 +22,12 @@ demo:
 demo-undo:
 	@machine/undo
 
-# Lint, types and unit tests. Needs no root, Apptainer, Slurm or network once $(VENV) exists. Property tests
-# try fewer examples than in `make test`.
+# Lint, types and the quick unit tests. Needs no root, Apptainer, Slurm or network once $(VENV) exists. Property
+# tests try fewer examples than in `make test`.
 check:
 	@$(MAKE) --no-print-directory lint
-	$(VENV)/bin/pytest --quiet --numprocesses 3 --dist worksteal --hypothesis-profile check \
-	    -m "not (real or programs or index)"
+	$(VENV)/bin/pytest --quiet --numprocesses logical --dist worksteal --hypothesis-profile check \
+	    -m "not (real or programs or index or slow)"
 
 # All tests, including those on the real Apptainer and Slurm. Three files at a time: a third of them wait for Slurm.
 # Ends with the branch coverage of toolkit/, which must not fall below the limit in pyproject.toml. Programs that the

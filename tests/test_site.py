@@ -15,6 +15,8 @@ from tests.pages import CHECKOUT, PAGES
 if TYPE_CHECKING:
     from pathlib import Path
 
+pytestmark = pytest.mark.slow
+
 # What a browser would fetch from elsewhere to show a page.
 _FETCHED = re.compile(r'(?:\bsrc=|<link[^>]*(?<!canonical") href=|url\(|@import )["\']?(?:https?:)?//')
 

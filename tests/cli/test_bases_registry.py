@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from tests.cli.conftest import Ctk
     from tests.pins.bases import oci
 
+pytestmark = pytest.mark.slow
+
 ENTRY = '# of our group\n["{name}"]\nbootstrap = "docker"\nreference = "{reference}" # comment\n{more}\n'
 
 

@@ -16,6 +16,8 @@ from toolkit.scheduler.profile_file import load_profile
 if TYPE_CHECKING:
     from tests.cli.conftest import Ctk
 
+pytestmark = pytest.mark.slow
+
 SINFO = "n1|idle|4|16000|gpu:tesla:2|cpu*\nn1|idle|4|16000|gpu:tesla:2|debug\nn2|idle|4|16000|gpu:tesla:2|cpu*\n"
 
 

@@ -14,6 +14,8 @@ from tests.pins.bases import oci
 if TYPE_CHECKING:
     from tests.cli.conftest import Ctk
 
+pytestmark = pytest.mark.slow
+
 
 def test_doctor_writes_a_report_once(ctk: Ctk) -> None:
     assert "Written: ticket.txt" in ctk("doctor", "--report", "ticket.txt", status=None).stdout

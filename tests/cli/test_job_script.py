@@ -19,6 +19,8 @@ from toolkit.scheduler.programs import Scheduler
 if TYPE_CHECKING:
     from tests.cli.conftest import Ctk
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.parametrize("command", [sbatch, qsub, script])
 def test_each_parameter_is_an_option_of_a_job(command: object) -> None:

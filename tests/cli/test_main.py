@@ -19,6 +19,8 @@ from toolkit.cli.output import print_text
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+pytestmark = pytest.mark.slow
+
 
 NAMES = [entry.name for entry in COMMANDS]
 ESCAPE = "\x1b["

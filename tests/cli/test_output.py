@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
     from tests.cli.conftest import Ctk
 
+pytestmark = pytest.mark.slow
+
 
 MANY = examples(60)
 EVERYTHING = "".join(ATTACKS)

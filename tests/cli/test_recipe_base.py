@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
     from tests.cli.conftest import Ctk
 
+pytestmark = pytest.mark.slow
+
 DIGITS = hashlib.sha256(b"a manifest").hexdigest()
 POINTER = b"version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 1\n"
 

@@ -13,6 +13,8 @@ from toolkit.jobs.dialects.template import BLOCKS
 if TYPE_CHECKING:
     from pathlib import Path
 
+pytestmark = pytest.mark.slow
+
 EACH = pytest.mark.parametrize("scheduler", ["slurm", "sge", "pbs", "torque"])
 
 

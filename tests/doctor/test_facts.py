@@ -13,6 +13,8 @@ from toolkit.support.site import Site
 if TYPE_CHECKING:
     from pathlib import Path
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.parametrize(
     ("release", "expected"),

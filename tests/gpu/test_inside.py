@@ -11,6 +11,8 @@ from toolkit.gpu.inside import PASSED, Answer, Ending, asked, isolated_environme
 from toolkit.runtime.engine import Runtime
 from toolkit.support.errors import ProgramFailed
 
+pytestmark = pytest.mark.slow
+
 
 def answer(directory: Path, script: str, timeout: float = 20) -> Answer:
     program = directory / "apptainer"

@@ -27,6 +27,8 @@ from toolkit.support.explanations import explanations
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+pytestmark = pytest.mark.slow
+
 GATE = gate_lines("./trial.sif", userns=False)
 # A call of the driver, which hangs where nothing follows.
 CALL = "echo ctk-stage: 12 call cuInit; "

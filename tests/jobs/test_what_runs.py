@@ -24,6 +24,8 @@ from toolkit.jobs.dialects.text import script_text
 from toolkit.jobs.model import Job
 from toolkit.scheduler.programs import Scheduler
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.parametrize("scheduler", list(Scheduler))
 def test_what_runs_is_what_was_asked(tmp_path: Path, scheduler: Scheduler) -> None:

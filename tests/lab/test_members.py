@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 
     Started = list[subprocess.Popen[bytes]]
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def place(tmp_path: Path) -> LabPaths:

@@ -12,6 +12,8 @@ from toolkit.store import digests
 if TYPE_CHECKING:
     from pathlib import Path
 
+pytestmark = pytest.mark.slow
+
 SEED = 7
 
 

@@ -22,6 +22,8 @@ from toolkit.support.parallel import parallel
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+pytestmark = pytest.mark.slow
+
 OK = b"HTTP/1.1 200 OK\r\n"
 CHUNKED = OK + b"Transfer-Encoding: chunked\r\n\r\n"
 SMALL = Limits(5000, silence=5)

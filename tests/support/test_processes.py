@@ -28,6 +28,8 @@ from toolkit.support.processes import (
     trace_with,
 )
 
+pytestmark = pytest.mark.slow
+
 
 def test_output_status_and_added_environment() -> None:
     done = run(["sh", "-c", 'echo "$GREETING"; echo err >&2; exit 3'], env={"GREETING": "hello"})

@@ -12,6 +12,8 @@ from tests.jobs.dialects.golden import GOLDEN, SCRIPTS
 if TYPE_CHECKING:
     from pathlib import Path
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.parametrize("script", sorted(GOLDEN.iterdir()), ids=lambda path: path.name)
 def test_shellcheck_is_silent(script: Path) -> None:

@@ -18,6 +18,8 @@ from toolkit.support.paths import shipped
 if TYPE_CHECKING:
     from pathlib import Path
 
+pytestmark = pytest.mark.slow
+
 LINES = [f'{{% include "blocks/{block}.j2" %}}' for block in BLOCKS]
 JOB = Job("x", "./x.sif", ("true",), gpus=Gpus(1), monitor=True)
 

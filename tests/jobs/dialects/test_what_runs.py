@@ -19,6 +19,8 @@ from toolkit.jobs.model import Job
 from toolkit.scheduler.programs import Scheduler
 from toolkit.scheduler.values import parse_array
 
+pytestmark = pytest.mark.slow
+
 JOB = Job("x", "./trial.sif", ("program", "word"))
 SGE, PBS, TORQUE = Scheduler.GRID_ENGINE, Scheduler.OPENPBS, Scheduler.TORQUE
 EACH = pytest.mark.parametrize("scheduler", [SGE, PBS, TORQUE])

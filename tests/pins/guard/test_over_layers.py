@@ -41,6 +41,8 @@ from toolkit.pins.lock.protected import Ban, Bound, Pin, ProtectedSet
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
 
+pytestmark = pytest.mark.slow
+
 FIRST, DEBIAN = 0, 1
 SITE = "usr/local/lib/python3.11/dist-packages"
 LOCK = a_lock()

@@ -12,6 +12,8 @@ from toolkit.pins.guard import log
 if TYPE_CHECKING:
     from pathlib import Path
 
+pytestmark = pytest.mark.slow
+
 FIRST, DEBIAN = 0, 1  # the directories of pip and of Debian's packages, in the order in which Python searches them
 
 

@@ -18,6 +18,8 @@ from toolkit.pins.guard.log import failures, seconds_of_imports, successes
 if TYPE_CHECKING:
     from toolkit.pins.guard.trials import ImportFailure
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(params=python_versions())
 def image(tmp_path: Path, request: pytest.FixtureRequest) -> Image:

@@ -33,6 +33,8 @@ from toolkit.pins.lock.protected import Pin, ProtectedSet
 if TYPE_CHECKING:
     from toolkit.pins.lock.model import Lock
 
+pytestmark = pytest.mark.slow
+
 FILES = (
     *("log_lines.py", "state.py", "compare.py", "debian.py", "install.py"),
     *("traps.py", "attempt.py", "imports.py", "guard.py"),

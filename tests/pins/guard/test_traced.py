@@ -26,6 +26,8 @@ from toolkit.pins.guard.traced import ImportTrace, environment_digest, has_effec
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+pytestmark = pytest.mark.slow
+
 SITE = "usr/lib/python3/dist-packages"
 # Prints what it sees of everything that may be added.
 FRAMEWORK = """\
