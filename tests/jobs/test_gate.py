@@ -153,6 +153,30 @@ def test_gate_writes_where_there_is_room(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["bin"]
 
 
+def test_gate_does_not_count_the_seconds_of_a_suspended_job(tmp_path: Path) -> None:
+    """As schedulers do it: the processes of the script's session are stopped, those in other process groups too."""
+    (tmp_path / "apptainer").write_text("#!/bin/bash\ntouch began; for turn in {1..12}; do sleep 0.1; done; echo ctk-gate: gpus 1\n")
+    (tmp_path / "apptainer").chmod(0o755)
+    environment = {"PATH": f"{tmp_path}:/usr/bin:/bin", "SLURM_JOB_ID": "7", "CTK_GATE_START_LIMIT": "4"}
+    script = subprocess.Popen(
+        ["timeout", "-s", "KILL", "60", "bash", "-c", f"{GATE}\necho the program"],
+        cwd=tmp_path, env=environment, text=True, stdout=subprocess.PIPE, start_new_session=True,
+    )  # fmt: skip
+
+    def signal_all(number: signal.Signals) -> None:
+        subprocess.run(["pkill", f"-{number.value}", "-s", str(script.pid)], check=True)
+
+    try:
+        until((tmp_path / "began").exists)
+        signal_all(signal.SIGSTOP)
+        time.sleep(5)
+        signal_all(signal.SIGCONT)
+        said = script.communicate(timeout=30)[0]
+    finally:
+        subprocess.run(["pkill", "-KILL", "-s", str(script.pid)], check=False)
+    assert (script.returncode, said.splitlines()[-1]) == (0, "the program")
+
+
 def test_gate_container_that_does_not_start_is_the_reason(tmp_path: Path) -> None:
     done = run(tmp_path, "echo 'FATAL: no such image' >&2; exit 255")
     assert done.returncode == 1

@@ -252,6 +252,35 @@ def test_gate_of_several_units_on_one_host_asks_it_once_for_all(place: Place) ->
     assert status == 1, log
 
 
+# What `qstat -f` says of a job, as OpenPBS 23.06 breaks the line, and what the gate says of the two nodes.
+PLACED = {
+    "unequal": ("n1/0+n2/0*2", "(n1:ncpus=1:ngpus=2)+(n2:ncpus=\n\t2:ngpus=1)", ("usable GPUs: 2", "usable GPUs: 1")),
+    "without-gpu": ("n1/0+n2/0", "(n1:ncpus=1)+(n2:ncpus=1:ngpus=1)", ("not checked: OpenPBS has given", "usable GPUs: 1")),
+    "several-chunks": (
+        "n1.site/1+n1.site/2*0+n2.site/3*0",
+        "(n1:ncpus=1:ngpus=1)+(n1:ngpus=1)+(n2[0]:ngpus=1:ncpus=4+n2[1]:ngpus=1:ncpus=2)",
+        ("usable GPUs: 2", "the driver shows 1 of the 2 GPUs"),
+    ),
+    "silent": ("", "", ("usable GPUs: 2", "the driver shows 1 of the 2 GPUs")),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", PLACED)
+def test_gate_compares_with_the_chunks_of_each_node(place: Place, name: str) -> None:
+    hosts, chunks, words = PLACED[name]
+    qstat = place.directory / "bin/qstat"
+    qstat.write_text(f"#!/bin/sh\ncat <<'END'\nJob Id: 7.pbs1\n    exec_host = {hosts}\n    exec_vnode = {chunks}\nEND\n")
+    qstat.chmod(0o755)
+    (place.directory / "hosts").write_text("n1\nn2\n")
+    (place.directory / "n2").write_text("export FAKE_CUDA_COUNT=1\n")
+    # The script asks for two on each node: qsub had another request, or the line was changed by hand.
+    job, nodes = job_of(4, nodes=2), str(place.directory / "hosts")
+    status, log = place.run(Scheduler.OPENPBS, job, 2, None, PBS_NODEFILE=nodes)
+    assert (status == 0) == (name in ("unequal", "without-gpu")), log
+    for node, said in zip(("n1", "n2"), words, strict=True):
+        assert re.search(rf"^ctk: GPU gate: {node}: .*{said}", log, re.MULTILINE), log
+
+
 def test_gate_has_the_framework_compute_only_on_the_gpus_that_it_chose(place: Place) -> None:
     text = "import sys\nprint('ctk-gate: computed 1 on', sys.argv[1])"
     check = GateCheck("Name", text, "python3")
