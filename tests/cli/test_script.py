@@ -61,3 +61,16 @@ def test_template_of_the_user_has_the_blocks_and_own_lines(
     assert text.startswith("#!/bin/bash\n# Job x for ")
     assert text.index("export NCCL_DEBUG=INFO") < text.index("trap 'forward TERM'")
     assert ctk(monkeypatch, *command) == 0, "ctk knows its own script"
+
+
+@EACH
+def test_line_buffered_starts_the_program_with_stdbuf_of_the_image(
+    directory: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], scheduler: str
+) -> None:
+    command = ("script", "--scheduler", scheduler, "-J", "x", "--gpus", "0", "--line-buffered")
+    assert ctk(monkeypatch, *command) == 2
+    assert "--line-buffered needs the program stdbuf, which" in capsys.readouterr().err
+    assert not list(directory.glob("x.*"))
+    (directory / "trial.sif/usr/bin/stdbuf").touch()
+    assert ctk(monkeypatch, *command) == 0
+    assert '"$image" "${check[@]}" stdbuf -oL python train.py\n' in script(directory)

@@ -55,10 +55,11 @@ def _configuration(directory: Path, tracking: str) -> str:
         "SlurmctldLogFile": directory / "slurmctld.log",
         "SlurmdLogFile": f"{directory}/%n.log",
         "ProctrackType": f"proctrack/{tracking}",
-        "TaskPlugin": "task/none",
+        "TaskPlugin": "task/cgroup" if tracking == "cgroup" else "task/none",
         "MpiDefault": "none",
         "SelectType": "select/cons_tres",
-        "SelectTypeParameters": "CR_Core",
+        "SelectTypeParameters": "CR_Core_Memory",
+        "DefMemPerCPU": 250,
         "SlurmdParameters": "config_overrides",
         "SchedulerParameters": "batch_sched_delay=0,sched_interval=1,bf_interval=5",
         "JobCompType": "jobcomp/none",
@@ -71,7 +72,7 @@ def _configuration(directory: Path, tracking: str) -> str:
     }
     lines = [f"{key}={value}" for key, value in settings.items()]
     lines += [
-        f"NodeName={node} NodeHostname={host} NodeAddr=127.0.0.1 Port={port} CPUs=64"
+        f"NodeName={node} NodeHostname={host} NodeAddr=127.0.0.1 Port={port} CPUs=64 RealMemory=16000"
         for node, port in zip(_NODES, ports, strict=True)
     ]
     return "\n".join([*lines, "PartitionName=cpu Nodes=ALL Default=YES MaxTime=1-0 State=UP", ""])
@@ -91,7 +92,7 @@ def site(ground: Path, tracking: str, user: User) -> Iterator[PracticeCluster]:
     configuration = directory / "slurm.conf"
     configuration.write_text(_configuration(directory, tracking))
     (directory / "cgroup.conf").write_text(
-        "CgroupPlugin=cgroup/v1\nCgroupAutomount=no\nConstrainCores=no\nConstrainRAMSpace=no\n"
+        "CgroupPlugin=cgroup/v1\nCgroupAutomount=no\nConstrainCores=no\nConstrainRAMSpace=yes\n"
     )
     environment = {**os.environ, "SLURM_CONF": str(configuration)}
     munge = [

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 from xml.etree import ElementTree
 
@@ -13,6 +13,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
+from tests.real import printing
 from tests.real.grid_engine import GridEngine, running
 from tests.real.labs import eventually
 from tests.real.pbs import pbs_server
@@ -117,21 +118,33 @@ def test_each_task_of_an_array_has_its_log(site: Site) -> None:
         assert f"\ntask {task}\n" in site.log(f"sweep-{number(job)}_{task}")
 
 
-def test_time_limit_leaves_the_log_of_what_was_printed_before(site: Site) -> None:
-    job = site.write("limit", "--gpus", "0", "--time", "0:0:3", "--shell", "echo begun; sleep 60")
+def test_time_limit_and_sigkill_leave_what_was_printed_before(site: Site, base_image: Path) -> None:
+    site = replace(site, image=base_image)
+    printing.write_programs(site.directory)
+    words = ("--gpus", "0", printing.OPTION, "--shell")
+    job = site.write("limit", "--time", "0:0:5", *words, f"{printing.LINE}; sleep 60")
+    # As the kernel ends a job for its memory.
+    killed = site.write("killed", *words, f"{printing.LINE}; sleep 2; kill -s KILL 0")
     (state,) = site.ended(job)
     assert state.state is State.TIMED_OUT
     text = site.log(f"limit-{number(job)}")
-    assert "\nbegun\n" in text
+    assert printing.are_in(text), text
+    (state,) = site.ended(killed)
+    assert state.state is (State.CANCELLED if site.scheduler is SGE else State.FAILED)  # which it cannot tell apart
+    text_of_killed = site.log(f"killed-{number(killed)}")
+    assert printing.are_in(text_of_killed), text_of_killed
     if site.scheduler is not SGE:  # what PBS itself says is where the log says
         (name,) = re.findall(r"what PBS itself says comes to (\S+) when", text)
         assert "walltime" in (site.directory / name).read_text()
 
 
-def test_cancelled_job_is_cancelled_and_its_log_is_there(site: Site) -> None:
-    line = "trap 'echo saved; exit 3' TERM; echo begun; while :; do sleep 0.1; done"
-    job = site.write("cancel", "--gpus", "0", "--node-tmp", "--shell", line)
-    site.running(f"cancel-{number(job)}")
+def test_cancelled_job_is_cancelled_and_its_log_is_there(site: Site, base_image: Path) -> None:
+    site = replace(site, image=base_image)
+    printing.write_programs(site.directory)
+    line = f"trap 'echo saved; exit 3' TERM; {printing.LINE}; while :; do sleep 0.1; done"
+    job = site.write("cancel", "--gpus", "0", "--node-tmp", printing.OPTION, "--shell", line)
+    # It is in the log while the programs run, and nothing of it is taken back.
+    eventually(lambda: printing.are_in(site.log(f"cancel-{number(job)}")), "what the programs print")
     site.cancel(job)
     (state,) = site.ended(job)
     assert state.state is State.CANCELLED

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.real import printing
 from tests.real.clusters import KILL_WAIT, site, tracking_of_sites
 from tests.real.jobs import Jobs
 from tests.real.labs import eventually
@@ -165,6 +166,33 @@ class Trial:
         return done.stdout.splitlines()
 
 
+class Printed:
+    """Programs that only print, in a job that Slurm ends: what they printed is in the log while they run."""
+
+    def __init__(self, jobs: Jobs, event: str) -> None:
+        self.jobs, self.event = jobs, event
+        words = {"memory": ("--mem", "300M"), "limit": ("--time", "1")}.get(event, ())
+        line = printing.GROWING if event == "memory" else f"{printing.LINE}; wait"
+        jobs.write(event, "--gpus", "0", *words, printing.OPTION, "--shell", line)
+        self.job = jobs.submit(event)
+
+    def failure(self) -> str | None:
+        """What was not as it should be."""
+        try:
+            eventually(lambda: printing.are_in(self.log), f"what the job prints ({self.event})", 400)
+            if self.event == "cancelled":
+                self.jobs.run("scancel", self.job)
+            state = self.jobs.finish(self.job, seconds=240)
+        except AssertionError as error:
+            return f"{error}\n{self.log}"
+        ends = {"cancelled": ("CANCELLED",), "limit": ("TIMEOUT",), "memory": ("OUT_OF_MEMORY", "FAILED")}[self.event]
+        return None if state in ends and printing.are_in(self.log) else f"{self.event}: {state}\n{self.log}"
+
+    @property
+    def log(self) -> str:
+        return self.jobs.log(f"{self.event}-{self.job}")
+
+
 @pytest.fixture(scope="module")
 def clusters(lab: PracticeCluster, ordinary_user: User, ground: Path) -> Iterator[dict[str, PracticeCluster]]:
     """The lab, which tracks by linuxproc; one as sites have it; one that tracks by process group."""
@@ -179,7 +207,8 @@ def clusters(lab: PracticeCluster, ordinary_user: User, ground: Path) -> Iterato
 def test_signals_reach_the_program_and_nothing_is_left(
     clusters: dict[str, PracticeCluster], ground: Path, base_image: Path
 ) -> None:
-    trials = []
+    trials: list[Trial] = []
+    printed: list[Printed] = []
     for tracking, cluster in clusters.items():
         directory = ground / f"signals-{tracking}-{time.monotonic_ns()}"
         directory.mkdir()
@@ -187,9 +216,14 @@ def test_signals_reach_the_program_and_nothing_is_left(
         subprocess.run(["chown", "-R", cluster.user.name, str(directory)], check=True)
         jobs = Jobs(cluster, directory, base_image)
         trials += [Trial(jobs, case) for case in (*cases(), *(GATES if tracking == "linuxproc" else ()))]
-    with ThreadPoolExecutor(len(trials)) as pool:
-        failures = [failure for failure in pool.map(_failure, trials) if failure]
-    assert not failures, "\n\n".join([f"{len(failures)} of {len(trials)}", *failures])
+        printing.write_programs(directory)
+        printed += [Printed(jobs, event) for event in ("limit", "cancelled")]
+        # Process groups alone limit no memory.
+        printed += [Printed(jobs, "memory")] if tracking != "pgid" else []
+    with ThreadPoolExecutor(len(trials) + len(printed)) as pool:
+        of_printed = pool.map(Printed.failure, printed)
+        failures = [failure for failure in (*pool.map(_failure, trials), *of_printed) if failure]
+    assert not failures, "\n\n".join([f"{len(failures)} of {len(trials) + len(printed)}", *failures])
 
 
 def test_the_next_job_removes_what_a_killed_one_left_on_the_node(

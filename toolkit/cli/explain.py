@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from io import BytesIO
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -15,35 +16,49 @@ if TYPE_CHECKING:
 
 
 def explain(
-    code: Annotated[
-        str | None,
+    words: Annotated[
+        list[str] | None,
         typer.Argument(
-            metavar="[CODE]",
-            help="A code, for example missing-cuda-library, or an exit status: exit-3 or 3.",
+            metavar="[CODE|TEXT]",
+            help="A code, for example missing-cuda-library; an exit status: exit-3 or 137; or a message.",
             autocompletion=complete_code,
         ),
     ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
 ) -> None:
-    """Explain a finding, an error or an exit status.
+    """Explain a finding, an error, an exit status or a message.
 
     Prints what a code means, how to fix what it reports, and the source of the fact. A warning or an error ends with
-    its code in brackets; with `--json`, every finding has one. Verdicts are explained too. Without a code, all codes
-    are listed.
+    its code in brackets; with `--json`, every finding has one. Verdicts are explained too, and so are messages, job
+    states and exit statuses of Slurm, Apptainer, pip and the GPU frameworks. Without a code, all codes are listed.
 
         ctk explain duplicate-framework
-        ctk explain exit-3
+        ctk explain 137
+        ctk explain "No space left on device"
     """
-    from toolkit.support.explanations import explanation
-
-    if code is None:
+    if not words:
         _list_all(json=json)
         return
-    found = explanation(code)
+    found = explained(" ".join(words))
     if json:
         print_json("ctk.explanation/1", found.as_json())
     else:
         _show(found)
+
+
+def explained(text: str) -> Explanation:
+    """The entry of a code, or of a line of another program. Raises WrongInput if the text is neither."""
+    from toolkit.support.explanations import explanation, find_explanation
+
+    if (found := find_explanation(text)) is not None:
+        return found
+    from toolkit.builds.causes import find_cause
+    from toolkit.gpu.logs.reader import read_log
+
+    lines = read_log(BytesIO(f"{text}\n".encode(errors="replace"))).sightings
+    cause = find_cause([text])
+    code = next((seen.code for seen in lines if seen.code), cause.code if cause else None)
+    return explanation(code or text)
 
 
 def _list_all(*, json: bool) -> None:

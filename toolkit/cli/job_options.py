@@ -219,6 +219,14 @@ NodeTmp = Annotated[
         "--node-tmp", help="Put TMPDIR on the node's own disk; remove it at the end.", rich_help_panel="Container"
     ),
 ]
+LineBuffered = Annotated[
+    bool,
+    typer.Option(
+        "--line-buffered",
+        help="Write each line of a C program to the log at once (stdbuf -oL of the image). Python does so by itself.",
+        rich_help_panel="Job",
+    ),
+]
 Template = Annotated[
     Path | None,
     typer.Option(

@@ -57,6 +57,7 @@ class JobOptions:
     bind_links: bool
     results: bool
     node_tmp: bool
+    line_buffered: bool
     template: Path | None
     force: bool
     dry_run: bool
@@ -85,6 +86,7 @@ class JobOptions:
             monitor=self.gpu_monitor,
             results=self.results,
             node_tmp=self.node_tmp,
+            line_buffered=self.line_buffered,
             request=self.request,
             group=self.group,
             not_secret=tuple(self.not_secret or ()),
@@ -93,7 +95,7 @@ class JobOptions:
 
 def write_job(options: JobOptions, dialect: Dialect) -> None:
     """Write the script that `options` ask for in the language of `dialect`, and submit it if they say so."""
-    from toolkit.inventory.contents.programs import COMMAND_NOT_IN_IMAGE
+    from toolkit.inventory.contents.programs import COMMAND_NOT_IN_IMAGE, require_line_buffering
     from toolkit.jobs.advice import VARIABLE_NOT_SET, advise
     from toolkit.jobs.defaults import check_gpu_options
     from toolkit.jobs.place import check_place
@@ -108,6 +110,8 @@ def write_job(options: JobOptions, dialect: Dialect) -> None:
     job, profile, target, doubts = _job(options, dialect, directory)
     check_gpu_options(job, gate)
     dialect.check(job)
+    if job.line_buffered:
+        require_line_buffering(directory / job.image)
     if gate is GateKind.FRAMEWORK and job.uses_gpu:
         from toolkit.cli.job_audit import framework_check
 

@@ -63,7 +63,7 @@ COMMANDS = (
     _Command("cache", "cache:app", "Show, prune and verify the store of bases, layers and packages.", _HOST),
     _Command("lab", "lab:app", "Run a practice cluster, a real Slurm without root.", _HOST),
     _Command("doctor", "doctor:doctor", "Check this host's prerequisites.", _HOST),
-    _Command("explain", "explain:explain", "Explain a finding, an error or an exit status.", _HOST),
+    _Command("explain", "explain:explain", "Explain a finding, an error, an exit status or a message.", _HOST),
     _Command("help", "main:show_help", "Show the help of a command.", _HOST),
 )  # fmt: skip
 

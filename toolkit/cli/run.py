@@ -26,6 +26,12 @@ def run(
         list[str] | None,
         typer.Option(metavar="SRC[:DST[:ro]]", help="Bind a directory of the host; repeatable."),
     ] = None,
+    line_buffering: Annotated[
+        bool,
+        typer.Option(
+            "--line-buffered", help="Write each line of a C program at once, also to a pipe (stdbuf -oL of the image)."
+        ),
+    ] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the exact command; run nothing.")] = False,
 ) -> None:
     """Run a command in an image, with the GPU if there is one.
@@ -41,11 +47,12 @@ def run(
     """
     from toolkit.builds.record import recipe_of
     from toolkit.gpu.host import host_gpu
+    from toolkit.inventory.contents.programs import require_line_buffering
     from toolkit.inventory.formats.layers import layers_of
     from toolkit.pins.bases.local import require_runnable
     from toolkit.recipes.catalogue import Catalogue
     from toolkit.runtime.binds import hidden_links
-    from toolkit.runtime.commands import check_command, chosen_command
+    from toolkit.runtime.commands import check_command, chosen_command, line_buffered
     from toolkit.runtime.engine import find_runtime
     from toolkit.runtime.layer_check import checked
     from toolkit.runtime.options import container_environment, output_environment
@@ -59,11 +66,13 @@ def run(
         example = command_line(["ctk", "run", path_argument(image), "python", "train.py"])
         raise WrongInput("there is no command to run", fix=f"For example: {example}")
     check_command(words)
+    if line_buffering:
+        require_line_buffering(image)
     catalogue = Catalogue.here()
     recipe = recipe_of(image, catalogue)
     binds = [*(bind or ()), *(recipe.job.binds if recipe else ())]
     runtime = find_runtime(load_site())
-    inside = checked(words, str(image), layers_of(image).names)
+    inside = checked(line_buffered(words) if line_buffering else words, str(image), layers_of(image).names)
     argv = runtime.exec(image, inside, gpu=host_gpu().present, binds=binds)
     environment = container_environment()
     if not sys.stdout.isatty():

@@ -39,6 +39,7 @@ def script(
     bind_links: options.BindLinks = False,
     results: options.Results = False,
     node_tmp: options.NodeTmp = False,
+    line_buffered: options.LineBuffered = False,
     template: options.Template = None,
     force: options.Force = False,
     dry_run: options.DryRun = False,

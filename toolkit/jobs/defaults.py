@@ -47,6 +47,7 @@ class JobRequest:
     monitor: bool = False
     results: bool = False
     node_tmp: bool = False
+    line_buffered: bool = False
     request: str | None = None
     group: str | None = None
     not_secret: tuple[str, ...] = ()
@@ -130,6 +131,7 @@ def complete(
         monitor=request.monitor,
         results=request.results,
         node_tmp=request.node_tmp,
+        line_buffered=request.line_buffered,
         requests=_requests(request.request, requests),
         arguments=_arguments(request.group, dialect),
     )

@@ -73,8 +73,9 @@ class Job(Resources):
     when the script is written, `provenance` are lines that say what image that was. `directives` are options in the
     language of the job's scheduler; `requests` are the site's own ways to ask for resources. `modules` are loaded
     before the runtime is looked for; `module_setup` is a file that defines `module` where it is not defined.
-    `results`: the job gets a directory for its results. `node_tmp`: TMPDIR is on the node's own disk. `arguments` are
-    given to the scheduler's program at submission, besides those of `requests`.
+    `results`: the job gets a directory for its results. `node_tmp`: TMPDIR is on the node's own disk. `line_buffered`:
+    the program writes each line at once. `arguments` are given to the scheduler's program at submission, besides those
+    of `requests`.
     """
 
     name: str
@@ -98,6 +99,7 @@ class Job(Resources):
     provenance: tuple[str, ...] = ()
     results: bool = False
     node_tmp: bool = False
+    line_buffered: bool = False
     arguments: tuple[str, ...] = ()
 
     @property

@@ -11,6 +11,7 @@ from toolkit.support.processes import command_line
 _ASSIGNMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*=")
 # What a job's environment holds is written in capitals. A shell that is the command itself expands it.
 _VARIABLE = re.compile(r"\$(?:[A-Z_][A-Z0-9_]*|\{[A-Z_][A-Z0-9_]*)")
+STDBUF = ("stdbuf", "-oL")
 _SHELLS = ("sh", "bash", "dash", "ksh", "zsh")
 
 
@@ -57,6 +58,11 @@ def _separate_words(line: str) -> str:
         return f"Give its words separately: {command_line(shlex.split(line))}\n"
     except ValueError:  # a quotation mark without its partner
         return ""
+
+
+def line_buffered(words: tuple[str, ...]) -> tuple[str, ...]:
+    """`words` behind stdbuf, with which a C program writes each line at once (coreutils; LD_PRELOAD)."""
+    return (*STDBUF, *words)
 
 
 def as_line(words: tuple[str, ...]) -> str:

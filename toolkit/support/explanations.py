@@ -7,7 +7,9 @@ Each package has the entries of the codes that it reports in `codes/*.toml`, nex
 from __future__ import annotations
 
 import difflib
+import re
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 _ROOMS = Path(__file__).parent.parent
+_MESSAGES = Path(__file__).parent / "codes/messages.toml"
 _MAX_NEAR = 3
 
 
@@ -71,13 +74,35 @@ def sections() -> tuple[Section, ...]:
 
 def explanation(code: str) -> Explanation:
     """The entry of one code; an exit status can also be given as a number. Raises WrongInput for an unknown code."""
+    if (found := find_explanation(code)) is not None:
+        return found
+    raise WrongInput(
+        f"unknown code {code!r}.{_near(code, explanations())}", fix="`ctk explain` without a code lists them all."
+    )
+
+
+def find_explanation(text: str) -> Explanation | None:
+    """The entry of a code, of an exit status as a number, or of a line of another program; None for another text.
+
+    A line of ctk names its code in brackets.
+    """
     known = explanations()
-    wanted = f"exit-{code}" if code.isdecimal() else code
-    if wanted not in known:
-        raise WrongInput(
-            f"unknown code {code!r}.{_near(wanted, known)}", fix="`ctk explain` without a code lists them all."
-        )
-    return known[wanted]
+    text = text.strip()
+    named = [text, f"exit-{text}", *re.findall(r"\[([a-z0-9-]{1,60})\]", text)]
+    code = next((code for code in named if code in known), None)
+    if code is None:
+        codes = (code for pattern, code in _messages() if pattern.search(text))
+        code = next(codes, None)
+    return known[code] if code else None
+
+
+@cache
+def _messages() -> tuple[tuple[re.Pattern[str], str], ...]:
+    """Patterns of messages of other programs, each with the code whose entry explains it."""
+    content = parse_toml(_MESSAGES.read_text(encoding="utf-8"))
+    entries = [(code, entry) for code, entry in content.items() if isinstance(entry, dict)]
+    entries += [(entry["code"], entry) for entry in content["known"]]
+    return tuple((re.compile(pattern), code) for code, entry in entries for pattern in entry["messages"])
 
 
 def explanations() -> dict[str, Explanation]:

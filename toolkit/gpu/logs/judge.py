@@ -10,8 +10,9 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from toolkit.gpu.logs.notes import ENDS
 from toolkit.gpu.logs.patterns import Kind
-from toolkit.gpu.logs.side_findings import at, endings, harmless, network, said
+from toolkit.gpu.logs.side_findings import at, endings, harmless, network, program_error, said
 from toolkit.gpu.verdicts import GpuVerdict
 from toolkit.support.findings import Finding, Severity
 
@@ -73,11 +74,16 @@ def judge_log(log: Log) -> Judgement:
     stopped = _stopped(log.sightings)
     if stopped and _is_last(stopped, log.sightings):
         return _not_started(stopped, log)
+    error = program_error(log) if verdict is not GpuVerdict.START_FAILED else None
+    ended = [Finding(error.code, Severity.ERROR, said(error), error.fix)] if error and error.code else []
+    # That a log names no device means nothing where its program ended before.
+    device = ended if ended and verdict is GpuVerdict.NOT_KNOWN else _device_findings(verdict, decided, log)
     findings = (
-        *(doubts or _device_findings(verdict, decided, log)),
+        *(doubts or device),
         *_contradictions(verdict, answers, decided),
         *_earlier_stop(stopped),
         *_failures(log.sightings, decided if verdict is GpuVerdict.USED else []),
+        *(ended if doubts or verdict is not GpuVerdict.NOT_KNOWN else ()),
         *_idle(log.sightings),
         *network(log.sightings),
         *endings(log.sightings),
@@ -86,6 +92,7 @@ def judge_log(log: Log) -> Judgement:
     )
     first = list({id(answer.deciding): answer.deciding for answer in decided}.values())
     only_said = bool(decided) and all(answer.deciding.pattern.kind in _SAID for answer in decided)
+    first += [error] if error else []
     return Judgement(verdict, findings, _evidence(first, log.sightings), only_said)
 
 
@@ -343,7 +350,7 @@ def _evidence(first: list[Sighting], sightings: list[Sighting]) -> tuple[Sightin
     """The deciding lines, then the others in the order of the log; harmless ones last."""
     chosen = {id(seen) for seen in first}
     rest = sorted(
-        (seen for seen in sightings if id(seen) not in chosen),
+        (seen for seen in sightings if id(seen) not in chosen and seen.pattern.kind not in (*ENDS, Kind.STATUS)),
         key=lambda seen: (seen.pattern.kind is Kind.HARMLESS, seen.first),
     )
     shown: Counter[str] = Counter()

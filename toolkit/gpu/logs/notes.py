@@ -56,6 +56,8 @@ _ERROR = re.compile(
 _ERROR_WITHIN = 40
 # Lines of these kinds may say something of the device besides.
 _SIDE = (Kind.HARMLESS, Kind.VISIBLE)
+# How a Python program ends.
+ENDS = (Kind.TRACEBACK, Kind.EXCEPTION)
 
 
 @dataclass(slots=True)
@@ -161,7 +163,9 @@ class Notes:
         is_error = pattern.ends or _ERROR.search(text, 0, match.start() + _ERROR_WITHIN) is not None
         if seen is None:
             if len(known) >= _MAX_MEANINGS:
-                return
+                if pattern.kind is not Kind.EXCEPTION:  # of which the last one counts
+                    return
+                known.pop(0)
             start = max(0, match.end() - _SHOWN)
             shown = text[start : start + _SHOWN].strip("\0 \t")
             seen = Sighting(pattern, rank, span.line, shown, meaning, groups=groups)
@@ -175,8 +179,13 @@ class Notes:
 def _without_words(matches: list[tuple[Pattern, re.Match[str]]]) -> list[tuple[Pattern, re.Match[str]]]:
     """Without general lines where another pattern says more of the same line: one of a framework, or with a code.
 
-    Of the words of a program one is enough, that of the CPU before that of the GPU.
+    Of the words of a program one is enough, that of the CPU before that of the GPU. That a program ended counts where
+    the line says nothing else.
     """
+    ends = [found for found in matches if found[0].kind in ENDS]
+    if ends:
+        rest = [found for found in matches if found not in ends]
+        return _without_words(rest) if rest else sorted(ends, key=lambda found: found[0].weak)[:1]
     special = [found for found in matches if not found[0].general]
     general = [found for found in matches if found[0].general]
     if any(pattern.kind not in _SIDE for pattern, _ in special):

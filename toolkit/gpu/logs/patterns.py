@@ -33,7 +33,8 @@ class Kind(StrEnum):
     CAUSE: why it cannot. CLAIM, CPU_CLAIM: the program says on which device it works. VISIBLE: the GPU is seen.
     BEGIN: ctk's job script announces the token of its lines. GATE, NOT_STARTED: ctk's gate found no usable GPU, and
     ended the job. IDLE: some GPUs of the job were not used.
-    TCP, RDMA, NO_RDMA: what NCCL talks over. TIME_LIMIT, HOST_MEMORY, CANCELLED: who ended the job. HARMLESS: nothing.
+    TRACEBACK, EXCEPTION: how a Python program ended that may have failed for another reason. STATUS: ctk's job script
+    says how its program ended. TCP, RDMA, NO_RDMA: what NCCL talks over. TIME_LIMIT, HOST_MEMORY, CANCELLED: who ended the job. HARMLESS: nothing.
     """
 
     USED = "used"
@@ -54,6 +55,9 @@ class Kind(StrEnum):
     TIME_LIMIT = "time-limit"
     HOST_MEMORY = "host-memory"
     CANCELLED = "cancelled"
+    TRACEBACK = "traceback"
+    EXCEPTION = "exception"
+    STATUS = "status"
     HARMLESS = "harmless"
 
 
@@ -153,4 +157,4 @@ def core_groups() -> tuple[tuple[bytes, tuple[tuple[bytes, tuple[Pattern, ...]],
 
 
 # Words that most cores contain, the rarer ones first.
-_WORDS = ("nccl", "cudnn", "tensorrt", "cuda", "gpu", "memory", "device", "could not", "backend")
+_WORDS = ("nccl", "cudnn", "tensorrt", "cuda", "gpu", "memory", "device", "could not", "backend", "error")

@@ -11,6 +11,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from toolkit.gpu.logs.notes import Sighting
+    from toolkit.gpu.logs.reader import Log
+
+# What Python prints without a traceback.
+_WITHOUT_TRACEBACK = ("SyntaxError", "IndentationError")
+# Lines after the last traceback of a program that ended: other ranks, the launcher and the scheduler print some.
+_MAX_AFTER = 100
+_AFTER = (Kind.TRACEBACK, Kind.TIME_LIMIT, Kind.HOST_MEMORY, Kind.CANCELLED, Kind.HARMLESS, Kind.IDLE)
 
 
 def network(sightings: list[Sighting]) -> Iterator[Finding]:
@@ -47,8 +54,34 @@ def endings(sightings: list[Sighting]) -> Iterator[Finding]:
             said(seen),
             "This is memory of the node, not of the GPU. Request more (`--mem`), or use fewer data-loading workers.",
         )
-    if seen := _first(sightings, Kind.CANCELLED):
+    ended = any(seen.pattern.kind in (Kind.TIME_LIMIT, Kind.HOST_MEMORY) for seen in sightings)
+    if (seen := _first(sightings, Kind.CANCELLED)) and not ended:  # Slurm says of each that it cancelled the job
         yield Finding("job-cancelled", Severity.INFO, said(seen))
+
+
+def program_error(log: Log) -> Sighting | None:
+    """The exception with which a Python program ended: the last one, if nothing says that the program went on.
+
+    A program also prints tracebacks of what it catches. It has ended if the job script says so, else if hardly anything
+    follows.
+    """
+    last = _last(log, Kind.EXCEPTION)
+    if last is None:
+        return None
+    traceback = any(seen.pattern.kind is Kind.TRACEBACK and seen.first <= last.last for seen in log.sightings)
+    if not traceback and not last.text.lstrip().startswith(_WITHOUT_TRACEBACK) and "python" not in last.text:
+        return None
+    status = _last(log, Kind.STATUS)
+    if status is not None and status.last_order > last.last_order:
+        return None if status.groups["status"] == "0" else last
+    later = [seen for seen in log.sightings if seen.last_order > last.last_order]
+    went_on = log.lines - last.last > _MAX_AFTER or any(seen.pattern.kind not in _AFTER for seen in later)
+    return None if went_on else last
+
+
+def _last(log: Log, kind: Kind) -> Sighting | None:
+    found = (seen for seen in log.sightings if seen.pattern.kind is kind)
+    return max(found, key=lambda seen: seen.last_order, default=None)
 
 
 def harmless(sightings: list[Sighting]) -> Iterator[Finding]:

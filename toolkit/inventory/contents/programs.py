@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import posixpath
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from toolkit.inventory.contents.environment import read_environment
 from toolkit.inventory.formats.images import open_image
+from toolkit.support.errors import WrongInput
 from toolkit.support.findings import Finding, Severity
 
 if TYPE_CHECKING:
@@ -41,6 +43,20 @@ def missing_program(image: Path, command: Sequence[str], binds: Sequence[str] = 
         fix = "Correct the command (`[job] command` of a recipe), or add its package (`apt`, `packages`)."
     message = f"the image has no program {command[0]}, which the command starts (searched: {path})"
     return Finding(COMMAND_NOT_IN_IMAGE, Severity.ERROR, message, fix)
+
+
+def require_line_buffering(image: Path) -> None:
+    """Raise WrongInput if `--line-buffered` cannot work, since `image` has no stdbuf."""
+    missing = None
+    with suppress(WrongInput):  # an image that the runtime can start and ctk cannot read
+        missing = missing_program(image, ("stdbuf",))
+    if missing is not None:
+        raise WrongInput(
+            f"--line-buffered needs the program stdbuf, which {image} does not have",
+            fix='Add it to the recipe and build again: apt = ["coreutils"] (Alpine: apk add coreutils).\n'
+            "Python does not need the option, and a program that writes its lines at once does not either: omit it.",
+            code=COMMAND_NOT_IN_IMAGE,
+        )
 
 
 def _may_run(rootfs: Rootfs, program: str, path: str, mounted: Sequence[str]) -> bool:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from toolkit.jobs.gate import LIMIT, START_LIMIT, gate_values, layer_values, request_values
 from toolkit.jobs.model import SIGNALS
 from toolkit.jobs.quoting import quoted
+from toolkit.runtime.commands import line_buffered
 from toolkit.runtime.engine import NAMES
 from toolkit.runtime.options import UNBUFFERED, container_environment, exec_arguments
 from toolkit.scheduler.programs import Scheduler
@@ -99,7 +100,8 @@ def _threads(job: Job, dialect: Dialect) -> str | None:
 def _command(job: Job, launcher: Sequence[str]) -> str:
     # A function of the script cannot be the program of `exec`: it ends in one itself.
     start = [] if launcher[:1] == ("launch",) else ["exec"]
-    return " ".join([*start, *launcher, *_container(job, ('"${check[@]}"',)), *map(quoted, job.command)])
+    command = line_buffered(job.command) if job.line_buffered else job.command
+    return " ".join([*start, *launcher, *_container(job, ('"${check[@]}"',)), *map(quoted, command)])
 
 
 def _container(job: Job, check: Sequence[str]) -> list[str]:
