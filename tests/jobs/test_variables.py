@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,6 +15,7 @@ from tests.examples import examples
 from toolkit.jobs.defaults import JobRequest, complete
 from toolkit.jobs.dialects.slurm import SLURM
 from toolkit.jobs.dialects.text import script_text
+from toolkit.jobs.variables import parse_environment
 from toolkit.support.errors import WrongInput
 from toolkit.support.secret_words import holds_secret
 
@@ -35,6 +37,8 @@ NASTY = "$(touch pwned) `id` \"x\" 'y' \\ $HOME é"
         ("AWS_SECRET_ACCESS_KEY", "/+ab", True),
         ("DATABASE", "postgres://me:secret@db/x", True),
         ("SLACK_WEBHOOK", "https://x/y", True),
+        ("WANDB_API_KEY", NASTY, True),
+        ("WANDB_API_KEY", "$WANDB_API_KEY", True),
         ("WANDB_API_KEY", "", False),
         ("TOKENIZERS_PARALLELISM", "false", False),
         ("MAX_TOKENS", "512", False),
@@ -75,6 +79,13 @@ def test_a_secret_does_not_get_into_a_script(tmp_path: Path, request_: JobReques
     assert refusal.value.code == "secret-in-script"
     assert SECRET not in refusal.value.message + (refusal.value.fix or "")
     assert "--env-file FILE" in (refusal.value.fix or "")
+
+
+@pytest.mark.parametrize("value", ["$HF_TOKEN", "${HF_TOKEN}"])
+def test_a_variable_in_a_value_is_refused_with_the_right_option(value: str) -> None:
+    with pytest.raises(WrongInput, match=re.escape(f"HF_TOKEN={value}: nothing replaces {value}")) as refusal:
+        parse_environment(f"HF_TOKEN={value}")
+    assert "then --env HF_TOKEN\n" in (refusal.value.fix or "")
 
 
 @pytest.mark.parametrize(

@@ -78,7 +78,7 @@ def test_a_sandbox_takes_pip_and_shows_the_project(ordinary_user: User, base_ima
 def test_a_secret_reaches_every_node_and_no_file(jobs: Jobs) -> None:
     user, many = jobs.lab.user, ("--nodes", "2", "--gpus", "0")
     show = ("sh", "-c", 'printf "%s %s\\n" "$SLURM_PROCID" "$WANDB_API_KEY"')
-    refused = ("sbatch", "-J", "no", "--image", jobs.image, "--env", "WANDB_API_KEY=0123456789abcdef", "true")
+    refused = ("sbatch", "-J", "no", "--image", jobs.image, "--env", f"WANDB_API_KEY={SECRET}", "true")
     assert "--env WANDB_API_KEY" in user.ctk(*refused, cwd=jobs.directory, status=2).stderr
     secrets = jobs.directory / "secrets.env"
     user.run("sh", "-c", "umask 077; cat > secrets.env", cwd=jobs.directory, input=f"WANDB_API_KEY={SECRET}\n")

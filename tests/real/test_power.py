@@ -15,7 +15,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.inventory.making import Part, system, write_sif
 from tests.real.power import disk
+from toolkit.inventory.formats.sif_digests import digests_object, find_damage
+from toolkit.inventory.formats.sif_edit import edit_sif
 from toolkit.support.content import walk
 
 if TYPE_CHECKING:
@@ -133,6 +136,28 @@ def test_an_image_survives_a_power_cut(form: str, kind: str, cuttable: Disk, bas
     check_replacing(cuttable, output, command, env, moments(kind, form, CUTS))
     if form in ("--layered", "--flat"):  # the others are built again
         me.run(sys.executable, "-c", _WITHOUT_SYNC, *command[1:], cwd=place, env=env)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_copy_that_was_read_is_read_again_after_a_power_cut(kind: str, cuttable: Disk) -> None:
+    """As rsync --preallocate copies: the size is on the disk before the content is."""
+    copy, cache = cuttable.place / "copy.sif", cuttable.place / "cache"
+    parts = [system(b"hsqs" + os.urandom(12_000_000)), Part(0x4006, b"{}", "ctk.json")]
+    image = write_sif(cuttable.device.with_name("a.sif"), parts)
+    edit_sif(image, drop=lambda _found: False, add=[digests_object(image, {})])
+    content = image.read_bytes()
+    with copy.open("wb", buffering=0) as file:
+        os.posix_fallocate(file.fileno(), 0, len(content))
+        for start, end in ((0, 4_000_000), (8_000_000, len(content))):
+            os.pwrite(file.fileno(), content[start:end], start)
+        os.fsync(file.fileno())
+        os.pwrite(file.fileno(), content[4_000_000:8_000_000], 4_000_000)
+    time.sleep(0.05)  # a tick of the clock, after which it is remembered
+    assert find_damage(copy, cache) is None
+    assert list((cache / "images").iterdir())
+    write_journal(cuttable)
+    with cuttable.after(cuttable.cut()) as left:
+        assert find_damage(left / "copy.sif", left / "cache") == find_damage(left / "copy.sif", None) is None
 
 
 @pytest.mark.parametrize("kind", KINDS if CUTS else ["ext4"])

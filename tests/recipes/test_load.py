@@ -142,6 +142,7 @@ MISTAKES = [
     ('[environment]\nHF_TOKEN = "x"', "mine.toml:2: environment.HF_TOKEN: would write a secret to the image"),
     ('[environment]\nDB_PWD = "x"', "mine.toml:2: environment.DB_PWD: would write a secret to the image"),
     ('[environment]\nA = "ghp_0123456789abcdef"', "mine.toml:2: environment.A: would write a secret to the image"),
+    ('[environment]\nHF_TOKEN = "$HF_TOKEN"', "mine.toml:2: environment.HF_TOKEN: would write a secret to the image"),
     ('post = "WANDB_API_KEY=geheim python x.py"', "mine.toml:1: post: has a secret (WANDB_API_KEY)"),
     ('description = "log in with HF_TOKEN=geheim"', "mine.toml:1: description: has a secret (HF_TOKEN)"),
     ('[job]\ncommand = "python x.py --api-key geheim"', "mine.toml:2: job.command: has a secret (--api-key)"),

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.examples import examples
-from toolkit.support.secret_words import describe, find_secret
+from toolkit.support.secret_words import describe, find_secret, holds_secret
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -68,6 +68,7 @@ def test_a_secret_is_found_as_words_and_as_a_script(form: str) -> None:
 
 @pytest.mark.parametrize("line", ORDINARY)
 def test_an_ordinary_line_holds_no_secret(line: str) -> None:
+    line = line.replace("\\n", "\n") if "<<" in line else line  # a here-document
     for words in (words_of(line), [line], ["bash", "-c", line], [f"set -e\n{line}\ntrue\n"]):
         assert find_secret(words) is None, words
 
@@ -130,6 +131,26 @@ def test_a_reference_is_no_secret_in_any_quotes(name: str, value: str, before: l
     assert find_secret([text]) is None
 
 
+@pytest.mark.parametrize(
+    "value",
+    [
+        *("$Ecret!", "$2b$12$abcdefghijklmnopqrstuv", "$apr1$salt$hashhash1", "$1$salt$hashhash1", "$HOME:geheim"),
+        *("$6$rounds=5000$salt$hashhash1", "$argon2id$v=19$m=65536$salt$hash", "\\$2y$10$abcdefghijkl", "${X}geheim"),
+    ],
+)
+def test_what_only_begins_like_a_variable_is_a_secret(value: str) -> None:
+    for text in (f"PASSWORD='{value}'", f'python x.py --password "{value}"', f"git clone https://ann:{value}@host/x"):
+        assert find_secret([text]), text
+
+
+@pytest.mark.parametrize(
+    "value", ["$X", "${X}", "$(cat t)", "`cat t`", '$(touch pwned) `id` "s3cr3t"', "$X/t", "$apr1$a$b"]
+)
+def test_nothing_replaces_a_variable_in_a_value(value: str) -> None:
+    assert holds_secret("WANDB_API_KEY", value)
+    assert not holds_secret("WANDB_DIR", value)
+
+
 @given(st.text(max_size=200))
 def test_any_text_can_be_judged(text: str) -> None:
     find_secret([text, text[::-1]])
@@ -137,7 +158,31 @@ def test_any_text_can_be_judged(text: str) -> None:
 
 @pytest.mark.parametrize(
     "piece",
-    ["$(", "a=b ", "'", '"', "key='", "\\", "${a:-", "x: ", "token ", "://a:b", "echo x | ", "(", "a=$(x ", "bearer "],
+    [
+        "$(",
+        "a=b ",
+        "'",
+        '"',
+        "key='",
+        "\\",
+        "${a:-",
+        "x: ",
+        "token ",
+        "://a:b",
+        "echo x | ",
+        "(",
+        "a=$(x ",
+        "bearer ",
+        "tee x",
+        "cat > x\n",
+        "cat <<E > x\n",
+        "echo x > ",
+        "--a-file echo ",
+        "set_x('",
+        ".login('a','",
+        "a=$(a=${",
+        "`",
+    ],
 )
 def test_a_hostile_text_costs_no_time(piece: str) -> None:
     started = time.monotonic()

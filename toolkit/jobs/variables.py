@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from toolkit.jobs.model import Directive
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_REFERENCE = re.compile(r"\$(?:[A-Z_][A-Z0-9_]*|\{[A-Z_][A-Z0-9_]*\})")  # what begins with `$` may be a password
 # The container has its own values of these, and the runtime lets none of the host's replace them.
 _OF_THE_CONTAINER = ("PATH", "LD_LIBRARY_PATH", "HOME", "PS1", "PYTHONNOUSERSITE")
 
@@ -42,7 +43,9 @@ def parse_environment(text: str, not_secret: Container[str] = ()) -> tuple[str, 
         return name, None
     if name not in not_secret and holds_secret(name, value):
         raise WrongInput(
-            f"--env {name}=… would write a secret to the job script and a command line, which others can read",
+            f"--env {text}: nothing replaces {value} in a value of --env, and the job would get it as it stands"
+            if _REFERENCE.fullmatch(value)
+            else f"--env {name}=… would write a secret to the job script and a command line, which others can read",
             fix=f"To take it from the job's environment: export {name} before you submit the job, then --env {name}\n"
             f"To read it from a private file (mode 0600, with a line {name}=…): --env-file FILE\n"
             f"If it is no secret: --not-secret {name}",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 
-from toolkit.support.secret_names import looks_random
+from toolkit.support.secret_names import is_expanded, looks_random
 
 HIDDEN = "(hidden)"
 
@@ -18,6 +18,7 @@ _PASSWORD = re.compile(r"(?<=://)[^\s/@:]{0,200}:(?!\d+(?:[/?#\s]|$))\S{0,1000}@
 _REFERENCE = re.compile(r"(?<![\w./:@%+-])[\w.%+-]{1,200}:[^\s/@'\"]{1,200}@(?=[A-Za-z0-9.-]+(?::\d+)?/)")
 _ADDRESS = re.compile(r"(https?://[^/\s]+)/\S*", re.IGNORECASE)
 _WEBHOOK = re.compile(r"//[^/]*hook[^/]*/|/(?:web)?hook\w*/|/services/", re.IGNORECASE)
+_PATH_TOKEN = re.compile(r"(://[^\s/]{1,1000}/t/)(?=[A-Za-z_-]{0,60}\d)[\w-]{16,}")  # of channels of Anaconda
 _QUERY = re.compile(r"(\w://[^\s?'\"]{1,1000}\?)[^\s#'\"]+")
 # A proxy in a list of variables may have no scheme: http_proxy=user:password@proxy:3128
 _PROXY = re.compile(r"(_proxy['\"]?\s?[=:]\s?['\"]?)[^\s'\"]{1,1000}@", re.IGNORECASE)
@@ -76,7 +77,7 @@ def credential_in(text: str) -> str | None:
         return "header"
     if "://" not in text:
         return None
-    if any(_is_login(match) for match in _URL_LOGIN.finditer(text)):
+    if _PATH_TOKEN.search(text) or any(_is_login(match) for match in _URL_LOGIN.finditer(text)):
         return "url"
     return "webhook" if _WEBHOOK_ADDRESS.search(text) else None
 
@@ -85,7 +86,7 @@ def _is_login(match: re.Match[str]) -> bool:
     password = match["password"]
     if password is None:
         return looks_random(match["user"])
-    return not password.startswith(("$", "{", "<", "%(", "*"))
+    return not (is_expanded(password) or password.startswith(("{", "<", "%(", "*")))
 
 
 def redact(text: str) -> str:
@@ -98,6 +99,7 @@ def redact(text: str) -> str:
         text = text.replace(login, f"{HIDDEN}@")
     if "://" in text:
         text = _USER.sub(f"{HIDDEN}@", _PASSWORD.sub(f"{HIDDEN}@", text))
+        text = _PATH_TOKEN.sub(rf"\1{HIDDEN}", text)
         text = _QUERY.sub(rf"\1{HIDDEN}", _ADDRESS.sub(_without_webhook, text))
     text = _REFERENCE.sub(f"{HIDDEN}@", text)
     if "_proxy" in text.lower():

@@ -19,7 +19,10 @@ class Strength(StrEnum):
     PASSWORD = "password"  # noqa: S105
 
 
-_PASSWORDS = re.compile(r"\w*(?:password|passwd|passphrase|passcode|kennwort|passwort)s?|pass|pwd|pw")
+_PASSWORDS = re.compile(
+    r"\w*(?:password|passwd|passphrase|passcode|kennwort|passwort)s?|pass|pwd|pw"
+    r"|(?:ssh|store|key|db|user|root|smtp|mail|ftp|ldap|admin|proxy|vnc|redis|mongo|mysql|svc|sudo)pass"
+)
 _SECRETS = re.compile(
     r"\w*secrets?|credentials?|authorization|bearer|webhook|\w*(?:api|access|private|account|auth)(?:keys?|tokens?)"
 )
@@ -187,7 +190,8 @@ _LITERALS = re.compile(
     re.IGNORECASE,
 )
 _PLACEHOLDER = re.compile(
-    r"<[^<>]*>|</?\w+>?|\[[A-Za-z_ -]+\]|\{[^{}]*\}|[*.…_-]+|x{3,}|%\w+%"
+    r"<[^<>]*>|</?\w+>?|\[[A-Za-z_ -]+\]|\{[^{}]*\}|[*.…_/|-]+|x{3,}[/|]?|%\w+%"
+    r"|.*(?:\\[wWsSdD]|\.\*|\[\^).*"  # a regular expression
     r"|your[-_ ].*|change[-_]?me|redacted|\(hidden\)|.*\.\.\.|.*…",
     re.IGNORECASE | re.DOTALL,
 )
@@ -197,27 +201,39 @@ _FROM = re.compile(
     r"@|(?:file|env|environ|vault|keyring|ref|op|fd):|arn:|s3://|gs://|https?://[^?@]*$|(?:os\.|getpass|process\.env)"
     r"|(?:args|cfg|self|config|conf|settings|opts?|options|FLAGS|params|hparams|secrets|env|environ|ENV)[.\[]",
 )
+_MAX_NESTED = 5  # substitutions in substitutions
+# What a shell replaces: variables, also of make (`$$X`) and of PowerShell, and what commands print.
+_EXPANDED = re.compile(
+    r"\\*\$+(?:env:\w+|[A-Za-z_]\w*|[\d@*#?!-])|\\*\$(?:\{[^{}]{0,1000}\}|\([^()]{0,1000}\))|\\?`[^`]*`"
+)
+# What may stand beside it: signs, the rest of a path, more words, and a substitution that ends elsewhere.
+_BESIDE = re.compile(r"[^\w!#%^*?~]*|[/.\\\s\"'].*|\$[({].*", re.DOTALL)
+# A password as crypt(3) and others write it.
+_HASH = re.compile(r"\$(?:[1-9][abxy]?|apr1|g?y|sha\d+|argon2[di]*|s?crypt|pbkdf2[\w-]*|bcrypt[\w-]*|[PHS])\$\S{8,}")
 _PATH = re.compile(
     r"(?:~\w*|\.\.?)(?:/.*)?|(?:/[\w.@%,:-]+)+/?|[\w./-]+\.(?:txt|pem|key|json|ya?ml|toml|crt|cfg|ini|env|token)"
 )
-_SUBSTITUTED = re.compile(r"\$\(\s*(?:echo|printf)\s+(?:-\w+\s+|'?%s\S*\s+)*(\S+)")
+_SUBSTITUTED = re.compile(r"(?:\$\(|`)\s*(?:echo|printf)\s+(?:-\w+\s+|'?%s\S*\s+)*(\S+)")
 _DEFAULT = re.compile(r"\$\{(?:oc\.env:\w+,|\w+:?[-=+])(.*)\}", re.DOTALL)
 _SCHEME = re.compile(r"(?:Bearer|Basic|Token|Key|ApiKey|GoogleLogin auth=)\s+", re.IGNORECASE)
 _RUN = re.compile(r"[A-Za-z0-9+/]{8,}")
 
 
-def is_secret(name: str, value: str) -> bool:
-    """Whether `value` is a secret if it is called `name`: no reference to one, no path and no ordinary setting."""
+def is_secret(name: str, value: str, *, literal: bool = False) -> bool:
+    """Whether `value` is a secret if it is called `name`: no reference to one, no path and no ordinary setting.
+
+    `literal`: no shell reads the value, so `$X` in it is no reference.
+    """
     strength = strength_of(name)
     if strength is Strength.NONE:
         return False
     value = _SCHEME.sub("", value.strip().strip("\"'").strip(), count=1)
     for pattern in (_SUBSTITUTED, _DEFAULT):
         if found := pattern.match(value):
-            return is_secret(name, found[1])
+            return is_secret(name, found[1], literal=literal)
     if "webhook" in name.lower() and re.match(r"https?://(?![$<{])", value):
         return "$" not in value
-    if _is_reference(value):
+    if _is_reference(value) or (not literal and is_expanded(value)):
         return False
     if strength is Strength.PASSWORD and re.fullmatch(r"\d{3,}", value):
         return True
@@ -250,7 +266,11 @@ def _strength(words: list[str], place: int, *, is_variable: bool) -> Strength:
         return Strength.PASSWORD
     if _SECRETS.fullmatch(word):
         return Strength.STRONG
-    if re.fullmatch(r".*(?:key|token)", word) and (re.sub(r"key$|token$", "", word) in _SECRET_KINDS):
+    if (
+        re.fullmatch(r".*(?:key|token)", word)
+        and word != "signingkey"
+        and (re.sub(r"key$|token$", "", word) in _SECRET_KINDS)
+    ):
         return Strength.STRONG  # WANDBKEY
     if word.endswith("token") and word != "token" and is_variable:
         return Strength.STRONG  # MYTOKEN
@@ -276,9 +296,18 @@ def _is_login(before: list[str]) -> bool:
     )
 
 
+def is_expanded(value: str) -> bool:
+    """Whether a value is what a shell replaces (`$X`, `$(cat FILE)`, `$HOME/key`), and does not only begin with `$`."""
+    if not value.lstrip("\\").startswith(("$", "`")) or _HASH.match(value):
+        return False
+    for _ in range(_MAX_NESTED):
+        value = _EXPANDED.sub("", value)
+    return _BESIDE.fullmatch(value) is not None
+
+
 def _is_reference(value: str) -> bool:
-    """Whether a value names where the secret is, or stands for one: a variable, a command, a file, `<token>`."""
-    if not value or value.startswith(("$", "`", "\\$")) or _PLACEHOLDER.fullmatch(value) or _VARIABLE.fullmatch(value):
+    """Whether a value names where the secret is, or stands for one: a file, a name, `<token>`."""
+    if not value or _PLACEHOLDER.fullmatch(value) or _VARIABLE.fullmatch(value):
         return True
     if re.fullmatch(r"[A-Za-z0-9/+=]{40}", value):  # a secret of AWS can begin with a slash
         return False
@@ -287,9 +316,11 @@ def _is_reference(value: str) -> bool:
 
 def looks_random(value: str) -> bool:
     """Whether a value is like what programs generate as keys: a long run in which letters and digits alternate."""
-    if re.fullmatch(r"[0-9a-fA-F]{32,128}|[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}", value):
+    if re.fullmatch(
+        r"(?![0-9A-F]{40}$)[0-9a-fA-F]{32,128}|[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}", value
+    ):
         return True
-    if value.startswith("0x"):
+    if value.startswith("0x") or re.fullmatch(r"[0-9A-F]{40}", value):  # both of public keys
         return False
     for run in _RUN.findall(value):
         kinds = [("d" if char.isdigit() else "l" if char.islower() else "u") for char in run]

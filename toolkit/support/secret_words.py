@@ -18,16 +18,22 @@ _NEAR = 60  # words between a program and its password
 # NAME=VALUE, name: "value", {"name": "value"}, ["name"] = value, and ?name=value: in a shell, in code and in data.
 # The value is looked at, not taken: `--comment=token=x` holds two names.
 _NAMED = re.compile(
-    r"(?<![\w.$])(?<!\$\{)(?P<name>[A-Za-z_][\w.-]{0,99})(?P<close>\\?[\"']?\]?)(?P<sep>\s{0,9}(?::=|=>|[:+]?=(?!=)|:)\s{0,9})"
-    r"(?=(?P<value>\\?\"(?:[^\"\\]|\\[^\"]){0,1000}\\?\"?|\\?'[^']{0,1000}'?|(?:(?i:bearer|basic|token|apikey)\s+)?"
+    r"(?<![\w$])(?<![\w)]\.)(?<!\$\{)(?P<name>[A-Za-z_][\w.-]{0,99})(?P<close>\\?[\"']?[\]}]?)"
+    r"(?P<sep>\s{0,9}(?::\s?(?:str|Optional\[str\]|str\s?\|\s?None)\s?=|:=|=>|[:+]?=(?!=)|:)\s{0,9})"
+    r"(?=(?P<value>`[^`]{0,1000}`|\\?\"(?:[^\"\\]|\\[^\"]){0,1000}\\?\"?|\\?'[^']{0,1000}'?|(?:(?i:bearer|basic|token|apikey)\s+)?"
     r"(?:\$\([^)]{0,1000}\)|\$\{[^}]{0,1000}\}|[^\s\"'`,;|&)}\]]){1,1000}))"
 )
 _DEFAULT = re.compile(r"\$\{(?P<name>\w+):?[-=+](?P<value>[^}]{1,1000})\}")
 _OPTION = re.compile(r"[-+/]{1,2}(?P<name>[A-Za-z][\w.-]*)")
 _BARE = re.compile(r"[A-Za-z_/][\w.:/-]*")
-_ASSIGNS = ("setenv", "config", "--set", "--global", "--local", "--add", "--replace-all", "-x", "-gx", "-Ux", "-gux")
+_ASSIGNS = (
+    *("setenv", "config", "--set", "--global", "--local", "--add", "--replace-all", "-x", "-gx", "-Ux", "-gux"),
+    *("--arg", "-env", "-genv"),
+)
 _LOGIN = re.compile(r"(?P<user>[^\s:/$]+):(?P<password>[^\s/].*)")
 _LOGIN_OPTIONS = ("-u", "--user", "-U", "--proxy-user", "-a", "--auth", "--basic-auth", "--userpwd", "--http-user")
+_CREDENTIAL_OPTIONS = ("--creds", "--src-creds", "--dest-creds")
+_LOGIN_BY_COMMA = re.compile(r"(?P<user>[^\s,%$]+)[,%](?P<password>.+)")  # of lftp and smbclient
 _LOGIN_PROGRAMS = ("curl", "http", "https", "xh", "httpie", "smbclient", "aria2c", "wget", "lftp")
 # Programs that take a password by a letter: in the next word, in the same one, or either.
 _LETTERS = {
@@ -35,10 +41,13 @@ _LETTERS = {
     **dict.fromkeys(("redis-cli",), ("-a",)),
     **dict.fromkeys(("mysql", "mysqldump", "mysqladmin", "mariadb", "mongo", "mongosh", "mongodump"), ("-p",)),
     **dict.fromkeys(("sqlcmd", "bcp"), ("-P",)),
+    **dict.fromkeys(("rar", "unrar"), ("-p", "-h")),
+    **dict.fromkeys(("twine",), ("-p",)),
+    **dict.fromkeys(("anaconda",), ("-t",)),
     **dict.fromkeys(("ssh-keygen",), ("-N",)),
     **dict.fromkeys(("ldapsearch", "ldapadd", "ldapmodify"), ("-w",)),
 }
-_ONLY_JOINED = ("mysql", "mysqldump", "mysqladmin", "mariadb", "7z", "7za")
+_ONLY_JOINED = ("mysql", "mysqldump", "mysqladmin", "mariadb", "7z", "7za", "rar", "unrar")
 _REGISTRIES = (
     "docker",
     "podman",
@@ -59,8 +68,11 @@ _PIPED = re.compile(
 )
 _COMPOSED = re.compile(r"[\s\"'\\;|&()<>`]")
 _HERE_STRING = re.compile(
-    r"(?:--(?:password-stdin|with-token)|kinit)\b[^|;&\n]*<<<\s*(?P<value>\"[^\"]*\"|'[^']*'|\S+)"
+    r"(?:--(?:password-stdin|with-token|passphrase-fd)|kinit|cryptsetup)\b[^|;&\n]*<<<\s*(?P<value>\"[^\"]*\"|'[^']*'|\S+)"
 )
+_TEXT = r"(?P<value>\"[^\"]*\"|'[^']*'|[^\s|;&<>]+)"
+_FILE = r"[\"']?[^\s|;&<>\"']{0,200}?(?<![\w-])(?P<name>[\w-]{1,100})(?:\.txt)?[\"']?(?=[\s;&|]|$)"
+_PRINTED = rf"\b(?:echo|printf)\s+(?:-\w+\s+)*(?:['\"]?%s(?:\\n|\n)?['\"]?\s+)?{_TEXT}"
 # What else gives a name and a value in one text: `read NAME <<< v`, `os.environ.setdefault("NAME", "v")`, and a file
 # that is named for its content.
 _GIVEN = tuple(
@@ -71,8 +83,14 @@ _GIVEN = tuple(
             r"\b(?:setdefault|putenv|setenv|getenv|get)\(\s*\\?[\"'](?P<name>\w{1,100})\\?[\"']\s*,\s*"
             r"(?P<value>\\?\"[^\"\\]*|'[^']*)",
             r"\bprintf\s+-v\s+(?P<name>\w+)\s+(?:--\s+)?(?:['\"]?%s(?:\\n)?['\"]?\s+)?(?!['\"]?%)(?P<value>\"[^\"]*\"|'[^']*'|\S+)",
-            r"\b(?:echo|printf)\s+(?:-\w+\s+)*(?:['\"]?%s(?:\\n|\n)?['\"]?\s+)?(?P<value>\"[^\"]*\"|'[^']*'|[^\s|;&<>]+)\s*"
-            r">>?\s*[\"']?[^\s|;&<>\"']{0,200}?(?<![\w-])(?P<name>[\w-]{1,100})(?:\.txt)?[\"']?(?=[\s;&|]|$)",
+            rf"{_PRINTED}\s*(?:>>?|\|\s*(?:sudo\s+)?tee(?:\s+-a)?)\s*{_FILE}",
+            rf"\btee\s+(?:-a\s+)?{_FILE}\s*<<<\s*{_TEXT}",
+            rf"\bcat\s*<<<\s*{_TEXT}\s*>>?\s*{_FILE}",
+            rf"\b(?:cat\s*>>?|tee(?:\s+-a)?)\s*{_FILE}\s*<<-?\s*[\"']?(?P<end>\w+)[\"']?\n\s*(?P<value>\S+)\n\s*(?P=end)\b",
+            rf"\bcat\s*<<-?\s*[\"']?(?P<end>\w+)[\"']?\s*>>?\s*{_FILE}[^\n]*\n\s*(?P<value>\S+)\n\s*(?P=end)\b",
+            # --password-file <(echo …), --password-command "echo …"
+            rf"--(?P<name>[\w-]{{1,100}})[-_](?:file|command|cmd)[\s=]+[\"']?(?:<\(\s*)?{_PRINTED}",
+            r"\b(?:set|save|store|write)_(?P<name>\w{1,100})\(\s*(?P<value>\\?\"[^\"\\]*|'[^']*)\\?[\"']\s*\)",
         ),
     )
 )
@@ -83,6 +101,9 @@ _LOGINS = tuple(
         (
             r"\blogin\s+\S+\s+(?:account\s+\S+\s+)?password\s+(?P<value>\S+)",
             r"(?:\bauth\s*=\s*|\bHTTP(?:Basic|Digest)Auth)\(\s*\\?[\"'][^\"']*[\"']\s*,\s*(?P<value>\\?\"[^\"]*\"|'[^']*')",
+            r"(?:\.login\(|\bFTP(?:_TLS)?\(\s*\\?[\"'][^\"']*[\"']\s*,)\s*\\?[\"'][^\"']*[\"']\s*,\s*"
+            r"(?P<value>\\?\"[^\"]*\"|'[^']*')",
+            r"\bExperiment\(\s*\\?[\"'](?P<value>[A-Za-z0-9]{25,})\\?[\"']",  # of Comet
         ),
     )
 )
@@ -100,8 +121,11 @@ def find_secret(words: Sequence[str], allowed: Container[str] = ()) -> str | Non
 
 
 def holds_secret(name: str, value: str) -> bool:
-    """Whether a variable holds a secret, judged by its name, or by a token or a password in its value."""
-    return is_secret(name, value) or find_secret([value]) is not None
+    """Whether a variable holds a secret, judged by its name, or by a token or a password in its value.
+
+    The value is what the program gets: no shell replaces `$X` in it.
+    """
+    return is_secret(name, value, literal=True) or find_secret([value]) is not None
 
 
 def describe(found: str) -> str:
@@ -155,6 +179,10 @@ def _is_assigned(match: re.Match[str], text: str) -> bool:
     """Whether a name and a value that stand together are a secret; in code, an identifier is no literal."""
     name, value, separator = match["name"], match["value"], match["sep"]
     quoted = value.lstrip("\\")[:1] in ("'", '"')
+    if re.match(r"\\?[\"']\s*[)\]]", value) and separator[-1:].isspace():
+        return False  # the end of a prompt: getpass("Password: ")
+    if name[0] == "D" and "." in name and text[max(0, match.start() - 1) : match.start()] == "-":
+        name = name[1:]  # java -Dapi.token=…
     in_query = text[max(0, match.start() - 1) : match.start()] in ("?", "&") and "=" in separator
     if in_query and name.lower() in (
         "sig",
@@ -244,11 +272,26 @@ def _of_a_program(words: list[str], place: int) -> Iterator[str]:
     """The ways in which single programs take a password: `curl -u ann:…`, `sshpass -p …`, `wandb login …`."""
     programs = {word.rpartition("/")[2] for word in words[max(0, place - _NEAR) : place]}
     word, value = words[place], words[place + 1] if place + 1 < len(words) else ""
+    before = words[place - 1] if place else ""
     if programs & {*_LOGIN_PROGRAMS}:
         joined = word[2:] if word.startswith(("-u", "-U")) and len(word) > 2 else word.partition("=")[2]
         given = value if word in _LOGIN_OPTIONS else joined if word.startswith(("-u", "-U", *_LOGIN_OPTIONS)) else ""
         if (login := _LOGIN.fullmatch(given)) and is_secret("password", login["password"]):
             yield "login"
+    login = None
+    if programs & {"lftp", "smbclient"} and before in ("-u", "-U"):
+        login = _LOGIN_BY_COMMA.fullmatch(word)
+    elif before in _CREDENTIAL_OPTIONS:
+        login = _LOGIN.fullmatch(word)
+    elif word.partition("=")[0] in _CREDENTIAL_OPTIONS:
+        login = _LOGIN.fullmatch(word.partition("=")[2])
+    if login and is_secret("password", login["password"]):
+        yield "login"
+    if "curl" in programs and before in ("-b", "--cookie") and looks_random(word.partition("=")[2].partition(";")[0]):
+        yield "cookie"
+    in_alias = words[max(0, place - 5) : max(0, place - 3)] in (["alias", "set"], ["host", "add"])
+    if in_alias and is_secret("secret", word):  # mc alias set NAME URL USER PASSWORD
+        yield "login"
     for program, letters in _LETTERS.items():
         if program in programs and word[:2] in letters:
             given = word[2:] or ("" if program in _ONLY_JOINED else value)
@@ -256,7 +299,8 @@ def _of_a_program(words: list[str], place: int) -> Iterator[str]:
                 yield "login"
     if programs & {*_REGISTRIES} and "login" in programs and word in ("-p", "--pass") and is_secret("password", value):
         yield "login"
-    if "wandb" in programs and "login" in programs and _KEY_OF_LOGIN.fullmatch(word) and not word.startswith("-"):
+    logs_in = programs & {"wandb", "vault", "cargo", "ngrok"} and programs & {"login", "authtoken", "add-authtoken"}
+    if logs_in and _KEY_OF_LOGIN.fullmatch(word) and not word.startswith("-"):
         yield "login"
     if {"gh", "secret", "set"} <= programs:
         given = (

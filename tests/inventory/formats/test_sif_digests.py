@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import shutil
@@ -159,6 +160,20 @@ def test_content_is_read_once_and_again_when_the_file_is_another(image: Path, tm
     assert check() == 4
     os.utime(image, (0, 0))  # ctime is another one: what was remembered in the tick of the change is not believed
     assert check() == 4
+
+
+def test_image_is_on_the_disk_before_the_note_is(image: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(_descriptor: int) -> None:
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fsync", fail)
+        remember_built(image, tmp_path / "cache")
+        assert find_damage(image, tmp_path / "cache") is None
+    assert not (tmp_path / "cache/images").exists()
+    (tmp_path / "link.sif").symlink_to(image)
+    assert find_damage(tmp_path / "link.sif", tmp_path / "cache") is None
+    assert len(list((tmp_path / "cache/images").iterdir())) == 1
 
 
 def test_note_that_another_user_could_write_is_not_believed(image: Path, tmp_path: Path) -> None:

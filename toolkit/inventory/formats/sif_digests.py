@@ -20,6 +20,7 @@ from toolkit.inventory.formats.sif import HEADER, DataType, read_sif
 from toolkit.inventory.formats.sif_edit import NewObject
 from toolkit.store.trusted import open_directory, open_file
 from toolkit.support.content import part_digest
+from toolkit.support.durable import sync, write_out
 from toolkit.support.errors import WrongInput
 from toolkit.support.files import make_directory
 
@@ -68,6 +69,7 @@ def partition_key(found: Descriptor) -> str:
 def partition_digests(image: Path, cache: Path, progress: Callable[[int], None]) -> dict[str, str]:
     """The digests of the partitions of a SIF by `partition_key`, remembered in `cache`. Raises as `content_digest`."""
     with image.open("rb") as file:
+        write_out(file.fileno())  # before the digests are: a power failure must not leave them alone
 
         def digest(found: Descriptor) -> str:
             return part_digest(
@@ -103,7 +105,7 @@ def find_damage(image: Path, cache: Path | None, progress: Progress = _silent) -
         return None
     reason = _compare(sif, table, progress)
     if reason is None and cache is not None and _name(image.stat(), text) == name:
-        _remember(cache, name, status)
+        _remember(cache, name, image, status)
     return reason
 
 
@@ -127,7 +129,7 @@ def remember_built(image: Path, cache: Path) -> None:
         if text is not None:
             if status.st_ctime_ns % _MICROSECOND_NS:
                 time.sleep(_TICK_NS / 1e9)
-            _remember(cache, _name(status, text), status)
+            _remember(cache, _name(status, text), image, status)
 
 
 def digest_of_part(file: int, found: Descriptor, progress: Callable[[int], None] = lambda _read: None) -> str:
@@ -246,10 +248,11 @@ def _is_remembered(cache: Path, name: str) -> bool:
     return True
 
 
-def _remember(cache: Path, name: str, status: os.stat_result) -> None:
+def _remember(cache: Path, name: str, image: Path, status: os.stat_result) -> None:
     tick = _TICK_NS if status.st_ctime_ns % _MICROSECOND_NS else _COARSE_TICK_NS
     if time.time_ns() - status.st_ctime_ns < tick:
         return
     with contextlib.suppress(OSError):  # it only saves work
+        sync(image.resolve())  # a copy that was made just now: a power failure must not leave the note alone
         make_directory(cache / "images", above=0o700)  # the work area, if it is new
         (cache / "images" / name).touch(mode=0o600)
