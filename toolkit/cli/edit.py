@@ -234,7 +234,7 @@ def _read_list(
         findings = (*findings, *reduced.findings)
     lines, renamed = _translated(recipe.packages, wanted)
     bases = {**catalogue.bases(), recipe.base.name: recipe.base}
-    proposal = propose_from_list(lines, names(), knowledge(), bases, findings, recipe.base.name)
+    proposal = propose_from_list(lines, names(), knowledge(), bases, findings, recipe.base.name, dump=listed.frozen)
     if reduced is not None:
         proposal = preferring(proposal, reduced.listed, keep_versions=keep_versions)
     return proposal, [*proposal.findings, *renamed]

@@ -41,6 +41,13 @@ def test_chosen_base_replaces_only_its_own_packages(base: str, lines: str, packa
     assert codes(proposal) == found
 
 
+def test_dump_loses_only_the_versions_that_are_tied_to_the_replaced_framework() -> None:
+    lines = ("timm==0.9.5", "torch==2.0.1", "torchvision==0.15.2")
+    proposal = propose_from_list(lines, names(), knowledge(), BASES, base="pytorch-2.6", dump=True)
+    assert proposal.packages == ("timm==0.9.5", "torchvision")
+    assert codes(proposal) == ["other-version", "version-left-open"]
+
+
 def test_framework_without_base_is_installed_into_plain_base() -> None:
     proposal = propose("onnxruntime", "opencv-python-headless")
     assert (proposal.base, proposal.packages) == ("debian-12", ("onnxruntime", "opencv-python-headless"))

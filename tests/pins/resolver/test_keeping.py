@@ -6,13 +6,19 @@ import re
 from itertools import combinations
 from typing import TYPE_CHECKING
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolkit.pins.resolver.keeping import first_of_each, keep_most, name_of
+from tests.pins.python_targets import target
+from toolkit.pins.index.uv import Uv
+from toolkit.pins.resolver import keeping
+from toolkit.pins.resolver.keeping import ask_preferring, first_of_each, keep_most, name_of
+from toolkit.pins.resolver.question import Answer, Metadata, Question, UnreadableSource
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from pathlib import Path
 
 PINS = [f"p{number}=={version}" for number in range(9) for version in (2, 1)]
 conflicts = st.lists(st.sets(st.sampled_from(PINS), min_size=1, max_size=3), max_size=6)
@@ -61,3 +67,37 @@ def test_conflict_that_names_no_pin_is_found_too() -> None:
         return re.sub(r"p\d+", "it", proof_of(some, [{"p3==1", "p9==1"}]) or "") or None
 
     assert keep_most(pins, (), prove) == [pin for pin in pins if pin != "p9==1"]
+
+
+def unreadable(lines: str) -> UnreadableSource:
+    return UnreadableSource("pydot", "1.1.0", (lines,))
+
+
+@pytest.mark.parametrize(
+    ("error", "pin", "metadata"),
+    [
+        (unreadable("SyntaxError"), "idna==3.20", ()),  # uv went back to an old release of another package
+        (unreadable("ModuleNotFoundError: No module named 'pyparsing'"), "idna==3.20", ()),
+        (unreadable("SyntaxError"), "pydot==1.1.0", ()),
+        (unreadable("ModuleNotFoundError: No module named 'x'"), "pydot==1.1.0", (Metadata("pydot", "1.1.0"),)),
+    ],
+)
+def test_pins_that_lead_to_a_release_that_cannot_be_read_do_not_fit(
+    error: UnreadableSource, pin: str, metadata: tuple[Metadata, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answer = asked(Question(target(), ("pydot",), (pin,), metadata=metadata), error, tmp_path, monkeypatch)
+    assert answer.proof == "the requirements of pydot 1.1.0 cannot be read on this host"
+
+
+def test_pin_that_may_be_read_otherwise_is_not_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    error = unreadable("ModuleNotFoundError: No module named 'torch'")
+    with pytest.raises(UnreadableSource):
+        asked(Question(target(), ("pydot",), ("pydot==1.1.0",)), error, tmp_path, monkeypatch)
+
+
+def asked(question: Question, error: Exception, area: Path, monkeypatch: pytest.MonkeyPatch) -> Answer:
+    def ask(*_: object, **__: object) -> Answer:
+        raise error
+
+    monkeypatch.setattr(keeping, "ask", ask)
+    return ask_preferring(Uv("uv", area, area), question)

@@ -53,6 +53,8 @@ FILES = [
     Listed("speech-2025-py3-none-any.whl", ("pitch>=0.3",)),
     Listed("pitch-0.3-cp312-cp312-manylinux_2_17_x86_64.whl"),
     Listed("pitch-0.3.tar.gz"),
+    Listed("dated-1.0-py3-none-any.whl", uploaded="2020-05-01T00:00:00Z"),
+    Listed("dated-2.0-py3-none-any.whl", uploaded="2024-05-01T00:00:00Z"),
     Listed("setuptools-80.0-py3-none-any.whl"),
     Listed("wheel-0.45-py3-none-any.whl"),
 ]
@@ -76,9 +78,11 @@ def lock(
     base: PythonTarget = PLAIN,
     earlier: Lock | None = None,
     upgrade: Upgrade = NO_UPGRADE,
+    day: str | None = None,
 ) -> Lock:
     asked = a_recipe(*packages, prefer=prefer)
-    return make_lock(uv, asked, BaseFacts(asked.base, base, "sha256:0"), earlier=earlier, upgrade=upgrade)
+    facts = BaseFacts(asked.base, base, "sha256:0")
+    return make_lock(uv, asked, facts, exclude_newer=day, earlier=earlier, upgrade=upgrade)
 
 
 def reasons(made: Lock) -> dict[str, str]:
@@ -178,6 +182,14 @@ def test_what_a_removed_package_held_back_from_the_beginning_is_named(uv: Uv) ->
     assert [found.because for found in now.held] == [EARLIER]
     assert compare_locks(first, now).released == (("numpy", "2.4.0"),)
     assert compare_locks(now, lock(uv, "pandas", "gone", earlier=now)).released == ()
+
+
+@pytest.mark.index
+def test_versions_of_the_earlier_lock_are_not_asked_for_where_they_are_too_new(uv: Uv) -> None:
+    first = lock(uv, "dated")
+    assert first.versions == {"dated": "2.0"}
+    cut = lock(uv, "dated", earlier=first, day="2021-03-07")
+    assert (cut.versions, cut.displaced) == ({"dated": "1.0"}, ())
 
 
 def test_pins_of_a_list_are_those_for_the_python() -> None:

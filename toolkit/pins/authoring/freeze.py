@@ -131,10 +131,7 @@ def preferring(proposal: Proposal, listed: Iterable[str], *, keep_versions: bool
         proposal,
         packages=proposal.packages if keep_versions else tuple(map(_open, proposal.packages)),
         prefer=tuple(sorted(preferred)),
-        findings=(
-            *(finding for finding in proposal.findings if finding.code != "version-left-open"),
-            Finding("versions-preferred", Severity.INFO, message, fix),
-        ),
+        findings=(*proposal.findings, Finding("versions-preferred", Severity.INFO, message, fix)),
     )
 
 

@@ -116,10 +116,15 @@ def propose_from_list(
     bases: Mapping[str, Base],
     findings: Iterable[Finding] = (),
     base: str | None = None,
+    *,
+    dump: bool = False,
 ) -> Proposal:
-    """The recipe of a list of requirements; their versions are the user's own and stay. `base` as for imports."""
+    """The recipe of a list of requirements; their versions are the user's own and stay. `base` as for imports.
+
+    In a `dump` each version is exact, whether or not it depends on that of the framework.
+    """
     lines, renamed = known.as_meant(map(_without_local, requirements))
-    return _Chooser(known, frameworks, bases).propose(lines, [*findings, *renamed], base)
+    return _Chooser(known, frameworks, bases, dump=dump).propose(lines, [*findings, *renamed], base)
 
 
 def other_frameworks(
@@ -155,12 +160,16 @@ class _Requirement:
 
 @dataclass(frozen=True, slots=True)
 class _Chooser:
-    """What a choice is made from: the tables, the bases, and the frameworks that are used for data only."""
+    """What a choice is made from: the tables, the bases, and the frameworks that are used for data only.
+
+    `dump`: the list is one of a whole environment.
+    """
 
     known: Names
     frameworks: Knowledge
     bases: Mapping[str, Base]
     for_data: frozenset[str] = frozenset()
+    dump: bool = False
 
     def propose(
         self, lines: list[str], findings: list[Finding], said: str | None, optional: Sequence[str] = ()
@@ -224,6 +233,8 @@ class _Chooser:
         exact = any(clause.operator in ("==", "===") for clause in requirement.specifier)
         if not exact or requirement.url or self.known.frameworks_behind(_name(line)) != (ours.name,):
             return line
+        if self.dump and ours.welded_as(_name(line)) != "exact":
+            return line  # its version may well be possible
         requirement.specifier = SpecifierSet()
         message = f"{line} belongs to the replaced version of {ours.title}: the lock chooses its version"
         findings.append(Finding("version-left-open", Severity.WARNING, message))

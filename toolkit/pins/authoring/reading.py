@@ -110,7 +110,7 @@ def _of_list(found: PackageList, bases: Bases, open_uv: Callable[[], Uv], *, kee
     reduced = reduce_dump(open_uv(), requirements, found.indexes)
     lines = (*reduced.direct, *(reduced.others if keep_versions else ()))
     findings = (*findings, *reduced.findings)
-    proposal = propose_from_list(lines, names(), knowledge(), bases.known, findings, bases.said)
+    proposal = propose_from_list(lines, names(), knowledge(), bases.known, findings, bases.said, dump=True)
     return replace(preferring(proposal, reduced.listed, keep_versions=keep_versions), indexes=found.indexes)
 
 

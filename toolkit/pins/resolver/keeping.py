@@ -33,18 +33,19 @@ def keep_preferred(uv: Uv, question: Question, pins: Sequence[str], direct: Coll
 
 
 def ask_preferring(uv: Uv, question: Question, *, fresh: bool = False, again: bool = False) -> Answer:
-    """As `ask`; a pin of which this host cannot read the requirements is like one that does not fit.
+    """As `ask`; pins for which this host would have to read a release that it cannot read are like pins that conflict.
 
-    UnreadableSource is raised where they may be read otherwise (`sources.source_metadata`).
+    Such a release need not be one of the pins: uv tries ever older ones of other packages, which without these pins it
+    never reaches. UnreadableSource is raised for a pin that may be read otherwise (`sources.source_metadata`).
     """
     try:
         return ask(uv, question, fresh=fresh, again=again)
     except UnreadableSource as error:
         known = {(found.name, found.version) for found in question.metadata}
-        readable = error.missing_module is not None and (error.name, error.version) not in known
-        if readable or error.pin not in question.constraints:
+        may_be_read = error.missing_module is not None and (error.name, error.version) not in known
+        if may_be_read and error.pin in question.constraints:
             raise
-        return Answer({}, {}, proof=f"the requirements of {error.name} {error.version} cannot be read on this host")
+        return Answer({}, {}, proof=error.message)
 
 
 def first_of_each(pins: Iterable[str]) -> list[str]:

@@ -81,10 +81,11 @@ def wanted_versions(listed: Iterable[str], earlier: Lock | None, upgrade: Upgrad
 def impossible_pins(request: Request, wanted: Versions, directory: Path, earlier: Lock | None) -> dict[str, str]:
     """Why some of the wanted versions are not possible over the base, whatever else is installed: a reason by pin.
 
-    `directory` keeps the pages of the index. What `earlier` has for the same Python is not looked up again.
+    `directory` keeps the pages of the index. What `earlier` has for the same Python and day is not looked up again.
     """
     question, target = first_question(request), request.target
-    same = earlier and (earlier.base.python, earlier.base.architecture) == (target.python, target.architecture)
+    now = (target.python, target.architecture, request.exclude_newer)
+    same = earlier and (earlier.base.python, earlier.base.architecture, earlier.exclude_newer) == now
     locked = earlier.versions if earlier and same else {}
     found: dict[str, str] = {}
     asked: list[tuple[str, str]] = []
@@ -221,6 +222,7 @@ def _conflict(uv: Uv, request: Request, resolution: Resolution, kept: Sequence[s
     chosen = [f"{package.name}=={package.version}" for package in resolution.packages if not package.url]
     framework = hard.packages[len(request.packages) :]
     everything = (*hard.packages, pin)
+    unreadable = f"the requirements of {pin.replace('==', ' ')} cannot be read on this host"
     questions = [
         hard.asking((pin, *framework)),
         hard.asking(everything),
@@ -233,8 +235,10 @@ def _conflict(uv: Uv, request: Request, resolution: Resolution, kept: Sequence[s
         try:
             proof = ask_preferring(uv, question, again=True).proof
         except ProgramFailed:
-            return f"the requirements of {pin.replace('==', ' ')} cannot be read on this host"
-        if proof is not None:
+            return unreadable
+        if proof == unreadable:
+            return proof
+        if proof is not None and "cannot be read" not in proof:  # what uv tried instead is no reason
             return _reason(proof, request, pin, {package.name: package.version for package in resolution.packages})
     return "it conflicts with the other packages"
 
@@ -242,8 +246,6 @@ def _conflict(uv: Uv, request: Request, resolution: Resolution, kept: Sequence[s
 def _reason(proof: str, request: Request, pin: str, chosen: Mapping[str, str]) -> str:
     """A proof that a version does not fit as one sentence: who requires what, the nearest to the package first."""
     name, _, version = pin.partition("==")
-    if "cannot be read" in proof:
-        return proof
     for match in DEPENDS.finditer(proof):
         who, _, what, said = match.groups()
         specifier = said.rstrip(".,")

@@ -173,7 +173,7 @@ def _choose_versions(
     )
     kept = [line for line in request.prefer if not is_refused(line, request.learned)]
     preferred = soft.under([*soft.constraints, *first_of_each(kept), *request.aims])
-    answer = ask_preferring(uv, preferred, fresh=fresh)
+    answer = (ask_preferring if kept or request.aims else ask)(uv, preferred, fresh=fresh)
     if answer.possible:
         return preferred, answer
     aimed = (attempt.under([*attempt.constraints, *request.aims]) for attempt in ((soft, hard) if request.aims else ()))
