@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 SITE = "usr/lib/python3/dist-packages"
 TORCH = ImportedPackage("torch", ("torch",), framework=True)
 TRACE = ImportTrace(
-    ("torch", "numpy"), (), False, False, True, (), (f"/{SITE}",), ("/usr/bin",), (), ("/usr",)
+    ("torch", "numpy"), (), (), False, False, True, (), (f"/{SITE}",), ("/usr/bin",), (), ("/usr",)
 )  # as of a small framework
 
 
@@ -66,7 +66,7 @@ def test_layer_that_matters_is_known_by_its_name(base: Path) -> None:
 
 def test_what_is_not_known_completely_is_not_kept(base: Path) -> None:
     here = memory(base, {})
-    for change in ({"complete": False}, {"starts": True}, {"lists": True}):
+    for change in ({"complete": False}, {"starts": True}):
         here.keep(TORCH, 4.5, replace(TRACE, **change))  # type: ignore[arg-type]
         assert here.seconds(TORCH) is None
 

@@ -176,9 +176,8 @@ def test_import_without_an_effect_sees_the_same(paths: set[str], removes: bool, 
         "import subprocess, sys\nsubprocess.run([sys.executable, '-c', ''])\n",
         "import os\nos.system('true')\n",
         "import os\nif os.fork() == 0:\n    os._exit(0)\n",
-        "import importlib.metadata\nlist(importlib.metadata.distributions())\n",
-        "import pkgutil\nlist(pkgutil.iter_modules())\n",
-        "import os, sys\nos.listdir(os.path.dirname(os.path.dirname(__file__)))\n",
+        "import subprocess\nsubprocess.run('uname', shell=True)\n",
+        "import os, subprocess\nsubprocess.run(['uname'], env=dict(os.environ, PATH='/bin'))\n",
         "import sys\nclass Finder:\n    def find_spec(self, *_):\n        pass\nsys.meta_path.insert(0, Finder())\n",
         "import os\nfor number in range(600):\n    os.path.exists('/x'), os.path.isdir('/y')\n"
         "    try:\n        open('/nowhere/%d' % number)\n    except OSError:\n        pass\n",
@@ -189,6 +188,38 @@ def test_import_that_looks_at_more_is_not_remembered(code: str) -> None:
         _, trace = imported(before, code)
         assert not trace.is_usable
         assert noticed(trace, before, after), "not even with the same files"
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "import importlib.metadata\nlist(importlib.metadata.distributions())\n",
+        "import pkgutil\nlist(pkgutil.iter_modules())\n",
+        "import os, sys\nos.listdir(os.path.dirname(os.path.dirname(__file__)))\n",
+    ],
+)
+def test_import_that_lists_all_packages_notices_each_and_no_other_file(code: str) -> None:
+    with two_trees() as (before, after):
+        _, trace = imported(before, code)
+        shutil.copyfile(before / SITE / "framework/__init__.py", after / SITE / "framework/__init__.py")
+        write(after, "opt/notes.txt", "hello")
+        assert not noticed(trace, before, after)
+        write(after, f"{SITE}/tabulate-0.9.0.dist-info/METADATA", "")
+        assert noticed(trace, before, after)
+
+
+def test_program_of_the_system_is_noticed_only_where_it_is_replaced() -> None:
+    code = "import subprocess\ntry:\n    subprocess.run(['fc-list'])\nexcept OSError:\n    pass\n"
+    code += "subprocess.run(['/sbin/ldconfig', '-p'], env={'LC_ALL': 'C'}, stdout=subprocess.DEVNULL)\n"
+    with two_trees() as (before, after):
+        _, trace = imported(before, code)
+        assert trace.started == ("fc-list", "ldconfig")
+        shutil.copyfile(before / SITE / "framework/__init__.py", after / SITE / "framework/__init__.py")
+        write(after, "opt/notes.txt", "hello")
+        write(after, "usr/bin/tabulate", "")
+        assert not noticed(trace, before, after)
+        write(after, "usr/bin/fc-list", "")
+        assert noticed(trace, before, after)
 
 
 def test_changed_modes_and_opaque_directories_have_an_effect() -> None:

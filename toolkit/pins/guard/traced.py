@@ -51,13 +51,15 @@ class ImportTrace:
     """What an import asked for; the paths are those inside the image, without symlinks.
 
     `names`: the topmost modules, whether they are there or not. `distributions`: those asked for by name. `lists`: it
-    looked at all there are. `starts`: it started a program. `complete`: nothing was missed. `paths`: files outside
+    looked at all there are. `started`: the programs, there or not, that read nothing but the system's directories.
+    `starts`: it started another one. `complete`: nothing was missed. `paths`: files outside
     `directories`, where modules are searched, and `prefixes`, those of the interpreter. `programs` and `libraries` are
     the directories in PATH and LD_LIBRARY_PATH.
     """
 
     names: tuple[str, ...]
     distributions: tuple[str, ...]
+    started: tuple[str, ...]
     lists: bool
     starts: bool
     complete: bool
@@ -70,7 +72,7 @@ class ImportTrace:
     @property
     def is_usable(self) -> bool:
         """Whether all that could change the import is known."""
-        return self.complete and not self.starts and not self.lists
+        return self.complete and not self.starts
 
 
 def read_trace(text: str) -> ImportTrace | None:
@@ -144,11 +146,11 @@ class _Rule:
             return _is_below(path, _EXECUTED)
         directory = next((found for found in self._searched if _is_below(path, (found,)) and path != found), None)
         if directory is not None:
-            return self._matters_to_python(posixpath.relpath(path, directory).split("/"), directory, entry)
+            return trace.lists or self._matters_to_python(posixpath.relpath(path, directory).split("/"), directory, entry)
         if _is_below(path, trace.libraries):
             return True
         if posixpath.dirname(path) in trace.programs:
-            return self._is_in_base(path)  # the import starts no program
+            return self._is_in_base(path) or posixpath.basename(path) in trace.started
         if _is_below(path, (*_SYSTEM, *trace.prefixes)) or _TOOLKITS.match(path):
             return True
         asked = any(_is_below(path, (found,)) or _is_below(found, (path,)) for found in trace.paths)

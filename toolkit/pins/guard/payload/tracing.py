@@ -9,6 +9,9 @@ MAX_PATHS = 500
 HOST_PATHS = ("/dev", "/proc", "/sys")
 # A child's own imports are not seen.
 STARTS = ("subprocess.Popen", "os.system", "os.exec", "os.posix_spawn", "os.spawn", "os.fork", "os.forkpty")
+# These read the kernel, the system's directories and the (empty) home directory: fontconfig(3), ldconfig(8), uname(1).
+HARMLESS = ("fc-list", "ldconfig", "lscpu", "uname")
+SYSTEM_PROGRAMS = ("/bin", "/sbin", "/usr/bin", "/usr/sbin")
 METADATA = ("importlib/metadata/__init__.py", "importlib_metadata/__init__.py", "importlib/metadata.py")
 
 
@@ -18,6 +21,7 @@ class Trace:
     def __init__(self):
         self.names = set()
         self.distributions = set()
+        self.started = set()
         self.lists = self.starts = False
         self.paths = set()
         self.searched = ()
@@ -46,7 +50,9 @@ class Trace:
 
     def see(self, event, arguments):
         """An audit hook, which must not raise: that would end the import."""
-        if event in STARTS:
+        if event == "subprocess.Popen" and is_harmless(arguments[0], arguments[3]):
+            self.started.add(os.path.basename(arguments[0]))
+        elif event in STARTS:
             self.starts = True
         elif event in ("open", "os.listdir", "os.scandir"):
             path = arguments[0]
@@ -70,6 +76,7 @@ class Trace:
         return {
             "names": sorted(self.names),
             "distributions": sorted(self.distributions),
+            "started": sorted(self.started),
             "lists": self.lists,
             "starts": self.starts,
             "complete": self.complete and len(self.paths) <= MAX_PATHS and sys.meta_path[:1] == [self],
@@ -83,6 +90,14 @@ class Trace:
 
 def directories_in(variable):
     return [os.path.realpath(path) for path in os.environ.get(variable, "").split(":") if path]
+
+
+def is_harmless(program, environment):
+    """Whether it is one of the known programs, in a directory of the system or found in this process's own PATH."""
+    if not isinstance(program, str):
+        return False
+    directory, name = os.path.split(program)
+    return name in HARMLESS and (directory in SYSTEM_PROGRAMS or (not directory and environment is None))
 
 
 def is_finder(code):
