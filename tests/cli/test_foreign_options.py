@@ -13,7 +13,8 @@ if TYPE_CHECKING:
 @pytest.mark.parametrize(
     ("words", "instead"),
     [
-        (["sbatch", "-J", "x", "-p", "gpu", "--dry-run", "python"], "Instead: --partition NAME"),
+        (["sbatch", "-J", "x", "-w", "node7", "--dry-run", "python"], "Instead: --directive=--nodelist=NODES"),
+        (["script", "-p", "gpu", "python"], "Instead: --partition NAME"),
         (["sbatch", "--gres=gpu:1", "python"], "Instead: --gpus N or --gpus TYPE:N"),
         (["qsub", "-l", "h_rt=1", "python"], "Instead: --gpus N, --time LIMIT"),
         (["qsub", "-pe", "smp", "4", "python"], "--request '-pe NAME {slots}'"),

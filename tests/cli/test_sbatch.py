@@ -45,6 +45,32 @@ def test_a_job_name_is_enough(directory: Path, monkeypatch: pytest.MonkeyPatch) 
     assert "image=./trial.sif" in text
 
 
+def test_short_options_of_sbatch_come_before_the_command_and_are_its_own_after_it(
+    directory: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    short = ["-p", "gpu", "-A", "lab", "-q", "high", "-t", "30", "-a", "0-3", "-C", "a100&ib", "-N", "2", "-n", "8"]
+    command = ["python", "-c", "print(1)", "-t", "5", "-n", "9"]
+    words = ["sbatch", "-J", "x", *short, "-c4", "-G", "2", "--force", "--module", "cuda/12.4", *command]
+    assert ctk(*words, monkeypatch=monkeypatch) == 0
+    lines = (directory / "x.sbatch").read_text().splitlines()
+    for option in (
+        *("partition=gpu", "account=lab", "qos=high", "time=00:30:00", "array=0-3", "constraint=a100&ib", "nodes=2"),
+        *("ntasks-per-node=4", "cpus-per-task=4", "gpus=2"),
+    ):
+        assert f"#SBATCH --{option}" in lines
+    assert 'module load cuda/12.4 || fail 127 "node $HOSTNAME cannot load the module cuda/12.4"' in lines
+    assert any(line.endswith("python -c 'print(1)' -t 5 -n 9") for line in lines)
+
+
+@pytest.mark.parametrize("name", ["x-%j.sbatch", "logs/x.out", "x.log", "x.err"])
+def test_path_of_the_script_that_looks_like_a_log_is_refused(
+    directory: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], name: str
+) -> None:
+    assert ctk("sbatch", "-J", "x", "-o", name, monkeypatch=monkeypatch) == 2
+    assert "Omit it: the log is always logs/NAME-ID.log." in capsys.readouterr().err
+    assert not (directory / name).exists()
+
+
 def test_a_recipe_of_that_name_gives_gpus_time_and_command(
     directory: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

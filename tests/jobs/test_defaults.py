@@ -34,6 +34,39 @@ def test_the_recipe_fills_in_what_the_command_line_leaves_open(tmp_path: Path) -
     assert job.binds == ("/scratch", "/data")
 
 
+def test_modules_of_the_command_line_are_loaded_before_those_of_the_recipe(tmp_path: Path) -> None:
+    given = recipe(JobDefaults(("true",), modules=("gcc", "cuda/12.4")))
+    assert job_of(JobRequest(modules=("openmpi", "gcc")), tmp_path, given).modules == ("openmpi", "gcc", "cuda/12.4")
+
+
+@pytest.mark.parametrize(
+    ("ntasks", "resources", "each"),
+    [(4, {}, 4), (8, {"nodes": 2}, 4), (4, {"nodes": 2, "tasks_per_node": 2}, 2), (None, {"nodes": 2}, None)],
+)
+def test_processes_of_the_whole_job_are_spread_over_its_nodes(
+    tmp_path: Path, ntasks: int | None, resources: dict[str, int], each: int | None
+) -> None:
+    job = job_of(JobRequest(("true",), resources=resources, ntasks=ntasks), tmp_path)
+    assert job.tasks_per_node == each
+
+
+@pytest.mark.parametrize(
+    ("ntasks", "each", "message"),
+    [
+        (5, None, "--ntasks 5 cannot be spread evenly over --nodes 2"),
+        (1, None, "--ntasks 1 cannot be spread evenly over --nodes 2"),
+        (0, None, "--ntasks should be a number of at least 1"),
+        (8, 2, "--ntasks 8 contradicts --ntasks-per-node 2 on --nodes 2"),
+    ],
+)
+def test_processes_that_do_not_fit_the_nodes_are_refused(
+    tmp_path: Path, ntasks: int, each: int | None, message: str
+) -> None:
+    with pytest.raises(WrongInput) as refusal:
+        job_of(JobRequest(("true",), {"nodes": 2, "tasks_per_node": each}, ntasks=ntasks), tmp_path)
+    assert refusal.value.message.startswith(message)
+
+
 def test_no_gpus_on_purpose_beats_the_recipe(tmp_path: Path) -> None:
     assert job_of(JobRequest(resources={"gpus": "0"}), tmp_path, recipe()).gpus == Gpus(0)
 
@@ -57,6 +90,7 @@ def test_without_a_recipe_train_py_is_the_command(tmp_path: Path) -> None:
         (JobDefaults(("true",), {"time": "banana"}), "defs/mine.toml: job.time"),
         (JobDefaults(("true",), {"gpus": "many"}), "defs/mine.toml: job.gpus"),
         (JobDefaults(command=("true",), binds=("a,b",)), "defs/mine.toml: job.binds"),
+        (JobDefaults(command=("true",), modules=("cuda; rm -r x",)), "defs/mine.toml: job.modules"),
     ],
 )
 def test_a_recipe_s_wrong_value_is_named_with_its_file_and_key(tmp_path: Path, wrong: JobDefaults, where: str) -> None:

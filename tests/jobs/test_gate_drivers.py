@@ -269,7 +269,9 @@ PLACED = {
 def test_gate_compares_with_the_chunks_of_each_node(place: Place, name: str) -> None:
     hosts, chunks, words = PLACED[name]
     qstat = place.directory / "bin/qstat"
-    qstat.write_text(f"#!/bin/sh\ncat <<'END'\nJob Id: 7.pbs1\n    exec_host = {hosts}\n    exec_vnode = {chunks}\nEND\n")
+    qstat.write_text(
+        f"#!/bin/sh\ncat <<'END'\nJob Id: 7.pbs1\n    exec_host = {hosts}\n    exec_vnode = {chunks}\nEND\n"
+    )
     qstat.chmod(0o755)
     (place.directory / "hosts").write_text("n1\nn2\n")
     (place.directory / "n2").write_text("export FAKE_CUDA_COUNT=1\n")

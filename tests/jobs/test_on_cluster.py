@@ -28,6 +28,7 @@ def test_modules_binds_and_implied_resources_are_added() -> None:
     requests = RequestTemplates(resources=RequestTemplate("-l {queue}={nodes}"))
     job = job_on(replace(JOB, gpus=Gpus(2), requests=requests, binds=("/other:/data",)), profile)
     assert (job.modules, job.module_setup) == (("apptainer",), "/etc/modules.sh")
+    assert job_on(replace(JOB, modules=("cuda", "apptainer")), profile).modules == ("apptainer", "cuda")
     assert job.binds == ("/other:/data", "/scratch")
     assert (job.partition, job.nodes) == ("debug", 1)
     assert job.requests is requests

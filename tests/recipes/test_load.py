@@ -49,6 +49,7 @@ cpus_per_task = 4
 partition = "gpu"
 account = "lab"
 binds = ["/scratch"]
+modules = ["cuda/12.4"]
 [require]
 verdict = "gpu-ready"
 [imports]
@@ -78,6 +79,7 @@ prefer = ["numpy==1.26.4", "six==1.16; python_version < '4'"]
                 "account": "lab",
             },
             binds=("/scratch",),
+            modules=("cuda/12.4",),
         ),
         verdict=Verdict.GPU_READY,
         import_skip=("kaggle", "my-package"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from toolkit.cli.foreign_options import SHORT_OPTIONS
 from toolkit.cli.help import Grouped
 from toolkit.support.errors import WrongInput
 from toolkit.support.processes import visible_command
@@ -17,6 +18,13 @@ class TakesCommand(Grouped):
     `ctk run IMAGE python train.py --epochs 1` needs no `--`, as with `docker run` and `apptainer exec`. Options of ctk
     may also stand between IMAGE and the command: no program's name begins with a dash.
     """
+
+    def __init__(self, name: str | None, **settings: Any) -> None:
+        super().__init__(name, **settings)
+        self._short = SHORT_OPTIONS.get(name or "", {})
+        for parameter in self.params:
+            if parameter.name in self._short:
+                parameter.opts.append(self._short[parameter.name])
 
     def own_words(self, words: list[str]) -> int:
         """How many of `words` are ctk's own. The next one is `--` or the first word of the command, if there is any."""
@@ -55,6 +63,7 @@ class TakesCommand(Grouped):
         if any(parameter.param_type_name == "argument" and parameter.nargs == 1 for parameter in self.params):
             return
         names = {name for parameter in self.get_params(ctx) for name in parameter.opts if name.startswith("-")}
+        names.difference_update(self._short.values())  # `python -c` is more likely the program's
         word = next((word for word in command if word.partition("=")[0] in names.union(_ROOT_OPTIONS)), None)
         if word is not None:
             self.make_parser(ctx).parse_args(list(own))  # an option that ctk does not have is the error then

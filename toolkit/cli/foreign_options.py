@@ -1,7 +1,14 @@
-"""Options of sbatch, qsub and the runtime that users type by habit, and what means the same for ctk."""
+"""Options of sbatch, qsub and the runtime that users type by habit: those that ctk takes, and what to write instead."""
 
 from __future__ import annotations
 
+# The short options of sbatch that `ctk sbatch` takes, by the parameter. Elsewhere these letters mean other things.
+SHORT_OPTIONS = {
+    "sbatch": {
+        "partition": "-p", "account": "-A", "qos": "-q", "time": "-t", "array": "-a", "constraint": "-C",
+        "nodes": "-N", "ntasks": "-n", "cpus_per_task": "-c", "gpus": "-G",
+    }
+}  # fmt: skip
 _LOG = "omit it: the log is always logs/NAME-ID.log"
 _SBATCH = {
     "-A": "--account NAME",
@@ -12,7 +19,7 @@ _SBATCH = {
     "-a": "--array 1-10",
     "-c": "--cpus-per-task N",
     "-e": _LOG,
-    "-n": "--ntasks-per-node N, and --nodes N",
+    "-n": "--ntasks N",
     "-p": "--partition NAME",
     "-q": "--qos NAME",
     "-t": "--time LIMIT",
@@ -21,7 +28,6 @@ _SBATCH = {
     "--error": _LOG,
     "--gpus-per-node": "--gpus N, of the whole job",
     "--gres": "--gpus N or --gpus TYPE:N, of the whole job",
-    "--ntasks": "--ntasks-per-node N, and --nodes N",
 }
 _QSUB = {
     "-A": "--account NAME",

@@ -71,6 +71,21 @@ TasksPerNode = Annotated[
         rich_help_panel="Resources",
     ),
 ]
+Ntasks = Annotated[
+    int | None,
+    typer.Option(
+        "--ntasks",
+        metavar="N",
+        help="Processes of the whole job, spread evenly over its nodes.",
+        rich_help_panel="Resources",
+    ),
+]
+Constraint = Annotated[
+    str | None,
+    typer.Option(
+        metavar="FEATURES", help="Features that the nodes must have, such as a100.", rich_help_panel="Resources"
+    ),
+]
 Time = Annotated[
     str | None,
     typer.Option(
@@ -96,6 +111,14 @@ Bind = Annotated[
     list[str] | None,
     typer.Option(
         metavar="SRC[:DST[:ro]]", help="Bind a directory of the host; repeatable.", rich_help_panel="Container"
+    ),
+]
+Module = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="NAME",
+        help="Environment module to load on the node, after the cluster profile's; repeatable.",
+        rich_help_panel="Container",
     ),
 ]
 Env = Annotated[

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shlex
 import sys
 from dataclasses import dataclass, replace
@@ -25,6 +26,9 @@ if TYPE_CHECKING:
     from toolkit.recipes.model import Target
     from toolkit.scheduler.profiles import Profile
     from toolkit.support.findings import Finding
+
+# As people name logs: %j and the like of Slurm, $JOB_ID of Grid Engine.
+_LOG_NAME = re.compile(r"%\w|\$|\.(?:log|out|err)$")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,6 +71,9 @@ class JobOptions:
     estimate: bool = False
     request: str | None = None
     group: str | None = None
+    module: list[str] | None = None
+    ntasks: int | None = None
+    constraint: str | None = None
     not_secret: list[str] | None = None
 
     def job_request(self) -> JobRequest:
@@ -78,10 +85,12 @@ class JobOptions:
         return JobRequest(
             command=chosen_command(tuple(self.command or ()), self.shell),
             resources={key: getattr(self, key) for key in OPTIONS},
+            ntasks=self.ntasks,
             binds=tuple(self.bind or ()),
+            modules=tuple(self.module or ()),
             environment=tuple(self.env or ()),
             env_file=self.env_file,
-            directives=tuple(self.directive or ()),
+            directives=(*(self.directive or ()), *([f"--constraint={self.constraint}"] if self.constraint else ())),
             gate=self.gpu_gate,
             monitor=self.gpu_monitor,
             results=self.results,
@@ -105,6 +114,12 @@ def write_job(options: JobOptions, dialect: Dialect) -> None:
 
     if options.estimate and (options.submit or options.dry_run):
         raise WrongInput("--estimate writes and submits nothing", fix="Omit --submit and --dry-run.")
+    if options.output and _LOG_NAME.search(options.output.name):
+        raise WrongInput(
+            f"--output {options.output} looks like a log; in ctk it is the path of the script",
+            fix=f"Omit it: the log is always logs/NAME-ID.log. To name the script: --output NAME{dialect.words.suffix}",
+            code="wrong-usage",
+        )
     directory = Path.cwd()
     force, dry_run, gate = options.force, options.dry_run, options.gate
     job, profile, target, doubts = _job(options, dialect, directory)

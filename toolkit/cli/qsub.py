@@ -27,6 +27,7 @@ def qsub(
     request: options.Request = None,
     group: options.Group = None,
     bind: options.Bind = None,
+    module: options.Module = None,
     env: options.Env = None,
     env_file: options.EnvFile = None,
     not_secret: options.NotSecret = None,

@@ -16,14 +16,17 @@ def sbatch(
     gpus: options.Gpus = None,
     nodes: options.Nodes = None,
     tasks_per_node: options.TasksPerNode = None,
+    ntasks: options.Ntasks = None,
     time: options.Time = None,
     mem: options.Mem = None,
     cpus_per_task: options.CpusPerTask = None,
     partition: options.Partition = None,
     account: options.Account = None,
     qos: options.Qos = None,
+    constraint: options.Constraint = None,
     array: options.Array = None,
     bind: options.Bind = None,
+    module: options.Module = None,
     env: options.Env = None,
     env_file: options.EnvFile = None,
     not_secret: options.NotSecret = None,
@@ -52,7 +55,7 @@ def sbatch(
 
     Submit the script with plain `sbatch NAME.sbatch` from this directory. All output of the job and of Slurm is written
     to logs/NAME-ID.log; logs/ does not need to exist. Pass any other option that your site requires as a directive:
-    --directive=--constraint=a100.
+    --directive=--exclude=node7.
 
     Options of ctk come before the command; all words after the command's name belong to the command. They are not
     expanded by a shell on the node; use --shell 'LINE' for variables of the job, pipes and the like. Give --env the

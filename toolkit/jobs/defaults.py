@@ -18,7 +18,7 @@ from toolkit.runtime.commands import check_command
 from toolkit.scheduler.programs import Scheduler
 from toolkit.scheduler.requests import NO_TEMPLATES, parse_template
 from toolkit.scheduler.resources import OPTIONS
-from toolkit.scheduler.values import check_account
+from toolkit.scheduler.values import check_account, check_count, check_module
 from toolkit.support.errors import WrongInput
 from toolkit.support.text import one_line
 
@@ -35,11 +35,16 @@ _SCRIPT = "train.py"
 
 @dataclass(frozen=True, slots=True)
 class JobRequest:
-    """The values of the command line, as written: `resources` by the keys of OPTIONS, `request` a template."""
+    """The values of the command line, as written: `resources` by the keys of OPTIONS, `request` a template.
+
+    `ntasks` is the number of processes of the whole job, where it is given so.
+    """
 
     command: tuple[str, ...] = ()
     resources: Mapping[str, str | int | None] = field(default_factory=dict)
+    ntasks: int | None = None
     binds: tuple[str, ...] = ()
+    modules: tuple[str, ...] = ()
     environment: tuple[str, ...] = ()
     env_file: Path | None = None
     directives: tuple[str, ...] = ()
@@ -113,11 +118,17 @@ def complete(
         name=check_name(name),
         image=_as_the_script_says(image, directory, "--image"),
         command=command,
-        **_resources(request.resources, defaults, origin),
+        **_with_tasks(_resources(request.resources, defaults, origin), request.ntasks),
         binds=_unique(
             [
                 *(check_bind(bind, "--bind") for bind in request.binds),
                 *(check_bind(bind, f"{origin}.binds") for bind in given.binds),
+            ]
+        ),
+        modules=_unique(
+            [
+                *(check_module(module) for module in request.modules),
+                *(check_module(module, f"{origin}.modules") for module in given.modules),
             ]
         ),
         environment=tuple((name, value) for name, value in variables if value is not None),
@@ -198,6 +209,25 @@ def _resources(
         elif key in defaults:
             found[key] = option.check(defaults[key], f"{origin}.{key}")
     return found
+
+
+def _with_tasks(found: dict[str, Any], ntasks: int | None) -> dict[str, Any]:
+    """The values with `ntasks` processes spread evenly over the nodes. Raises WrongInput if that is not possible."""
+    if ntasks is None:
+        return found
+    nodes, each = found.get("nodes") or 1, found.get("tasks_per_node")
+    share, rest = divmod(check_count(ntasks, "--ntasks"), nodes)
+    if rest or not share:
+        over = -(-ntasks // nodes)
+        raise WrongInput(
+            f"--ntasks {ntasks} cannot be spread evenly over --nodes {nodes}: each node starts the same number",
+            fix=f"--ntasks-per-node {over} starts {over * nodes} processes.",
+        )
+    if each not in (None, share):
+        raise WrongInput(
+            f"--ntasks {ntasks} contradicts --ntasks-per-node {each} on --nodes {nodes}", fix="Omit one of the two."
+        )
+    return {**found, "tasks_per_node": share}
 
 
 def _command_here(directory: Path) -> tuple[str, ...]:

@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 def job_on(job: Job, profile: Profile) -> Job:
     """The job, made with the cluster's request templates, with its modules, binds, variables and implied resources.
 
-    What the job says itself stays: a variable of its own, or a bind to the same directory of the container.
+    What the job says itself stays: a variable of its own, or a bind to the same directory of the container. Its modules
+    are loaded after those of the cluster, on which they may depend.
     """
     given = {*(name for name, _ in job.environment), *job.inherited}
     variables = [*(profile.proxy.variables() if profile.proxy else ())]
@@ -25,7 +26,7 @@ def job_on(job: Job, profile: Profile) -> Job:
     return replace(
         job,
         **complete_resources(profile, job, job.requests),
-        modules=profile.modules.names,
+        modules=tuple(dict.fromkeys((*profile.modules.names, *job.modules))),
         module_setup=profile.modules.setup,
         binds=(*job.binds, *(bind for bind in profile.binds if _target(bind) not in targets)),
         environment=(*job.environment, *((name, value) for name, value in variables if name not in given)),

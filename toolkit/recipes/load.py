@@ -209,7 +209,7 @@ def _environment(file: TomlFile) -> tuple[tuple[str, str], ...]:
 
 def _job(file: TomlFile) -> JobDefaults:
     table = file.get(file.content, "job", dict) or {}
-    file.check_keys(table, ("command", *_JOB_OPTIONS, "binds", "cluster"), "job.")
+    file.check_keys(table, ("command", *_JOB_OPTIONS, "binds", "modules", "cluster"), "job.")
     readers: dict[type, Callable[[TomlFile, Mapping[str, Any], str, str], str | int | None]]
     readers = {str: text_of, int: _number, Gpus: _gpus}
     values = {key: readers[form](file, table, key, "job.") for key, form in _JOB_OPTIONS.items()}
@@ -217,6 +217,7 @@ def _job(file: TomlFile) -> JobDefaults:
         command=_command(file, table),
         resources={key: value for key, value in values.items() if value is not None},
         binds=file.get_texts(table, "binds", "job."),
+        modules=file.get_texts(table, "modules", "job."),
         cluster=text_of(file, table, "cluster", "job."),
     )
 

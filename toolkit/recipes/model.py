@@ -149,6 +149,7 @@ class JobDefaults:
     command: tuple[str, ...] = ()
     resources: Mapping[str, int | str] = field(default_factory=dict)
     binds: tuple[str, ...] = ()
+    modules: tuple[str, ...] = ()
     cluster: str | None = None
 
 

@@ -12,7 +12,7 @@ from toolkit.scheduler.profiles import GpuType, Modules, Partition, Profile, Pro
 from toolkit.scheduler.programs import Scheduler
 from toolkit.scheduler.requests import TEMPLATE_KEYS, RequestTemplate, RequestTemplates, parse_template
 from toolkit.scheduler.resources import OPTIONS
-from toolkit.scheduler.values import NO_TIME_LIMIT, check_partition, parse_time
+from toolkit.scheduler.values import NO_TIME_LIMIT, check_module, check_partition, parse_time
 from toolkit.support.errors import WrongInput
 from toolkit.support.quantities import parse_size
 from toolkit.support.text import did_you_mean, one_line
@@ -37,7 +37,6 @@ PARTITION_KEYS = (
 GPU_KEYS = ("type", "model", "capability", "memory_per_gpu", "driver")
 NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
 GPU_TYPE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
-_MODULE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/+@:=-]*")
 _CAPABILITY = re.compile(r"\d{1,2}\.\d")
 _DRIVER = re.compile(r"\d{3}(\.\d{1,4}){0,2}")
 _DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
@@ -169,7 +168,9 @@ def _template(file: TomlFile, key: str, text: str) -> RequestTemplate:
 def _modules(file: TomlFile) -> Modules:
     names = _texts(file, "modules")
     for name in names:
-        if not _MODULE.fullmatch(name):
+        try:
+            check_module(name)
+        except WrongInput:
             file.fail(
                 "modules", f"{name!r} is not the name of a module", fix='For example: modules = ["apptainer/1.4"]'
             )

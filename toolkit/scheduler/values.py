@@ -14,6 +14,7 @@ _MEMORY = re.compile(r"(?P<number>[0-9]{1,9})(?:(?P<unit>[KMGTkmgt])[Bb]?)?")
 _WORD = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._@+-]*")
 _MAX_NAME = 255
 _WORDS = re.compile(rf"{_WORD.pattern}(?:,{_WORD.pattern})*")
+_MODULE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/+@:=-]*")
 _ARRAY_PART = re.compile(r"(?P<first>[0-9]{1,9})(?:-(?P<last>[0-9]{1,9})(?::(?P<step>[1-9][0-9]{0,8}))?)?")
 
 # sbatch(1), --time. Seven digits hold two years of minutes and cannot overflow Slurm's counters.
@@ -111,6 +112,13 @@ def check_account(value: str, option: str = "--account") -> str:
 def check_qos(value: str, option: str = "--qos") -> str:
     """A quality of service."""
     return _word(value, option, "a quality of service", "`sacctmgr show qos` lists them. For example: --qos high")
+
+
+def check_module(value: str, option: str = "--module") -> str:
+    """The name of an environment module, as `module load` takes it."""
+    if not _MODULE.fullmatch(value):
+        refuse(option, value, "the name of a module", fix="`module avail` lists them. For example: --module cuda/12.4")
+    return value
 
 
 def _word(value: str, option: str, right: str, fix: str) -> str:

@@ -39,7 +39,11 @@ ENDED = "ctk[5e1c90ab32f7]: 2026-11-23 12:00:09 UTC ended with status "
 @pytest.mark.parametrize(
     ("log", "code", "words"),
     [
-        (TRACEBACK + MODULE, "program-module-missing", "Line 3: the program ended: the image has no module einops.layers."),
+        (
+            TRACEBACK + MODULE,
+            "program-module-missing",
+            "Line 3: the program ended: the image has no module einops.layers.",
+        ),
         ("/usr/bin/python: No module named pip\n", "program-module-missing", "no module pip"),
         (
             TRACEBACK + "FileNotFoundError: [Errno 2] No such file or directory: 'data/a.csv'\n",
@@ -56,7 +60,11 @@ ENDED = "ctk[5e1c90ab32f7]: 2026-11-23 12:00:09 UTC ended with status "
         ("SyntaxError: invalid syntax\n", "program-exception", "SyntaxError: invalid syntax"),
         (TRACEBACK + "a.exceptions.Refused: no\n" + TRACEBACK + MODULE, "program-module-missing", "Line 6: "),
         (TOKEN + TRACEBACK + MODULE + "more\n" * 200 + ENDED + "1\n", "program-module-missing", "Line 4: "),
-        (TRACEBACK + "IndexError: x\n" + "slurmstepd: error: Detected 1 oom_kill event\n", "program-exception", "Line 3"),
+        (
+            TRACEBACK + "IndexError: x\n" + "slurmstepd: error: Detected 1 oom_kill event\n",
+            "program-exception",
+            "Line 3",
+        ),
     ],
 )
 def test_exception_that_ended_a_program_is_the_cause(log: str, code: str, words: str) -> None:
