@@ -91,7 +91,7 @@ def test_an_error_of_ctk_s_own_writing_names_the_disk(watch: Callable[..., RoomW
         (
             "area/tmp",
             "the build",
-            "`ctk cache prune --older 7d` removes what was not used for a week. Or set CTK_HOME to",
+            "Set CTK_HOME to a directory with more free space, for example on scratch. If `ctk cache list` shows",
         ),
         ("empty", "the build", "Unset TMPDIR, or set it to a directory with more free space"),
         (".", "the image", "Write the image elsewhere"),

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from tests.inventory.making import system, write_sif
 from toolkit.builds.record import Record, RecordedBase, read_record, record_beside, write_beside
 
 if TYPE_CHECKING:
@@ -121,3 +122,12 @@ def test_shipped_base_is_not_overridden_by_an_image(ctk: Ctk, plain: Path) -> No
 
 def test_image_of_another_program_has_no_recipe(ctk: Ctk, plain: Path) -> None:
     assert "it was not built by ctk" in ctk("inspect", plain, "--recipe", status=2).stderr
+
+
+@pytest.mark.parametrize("options", [(), ("--recipe",), ("--json",)])
+def test_damaged_image_is_called_so(ctk: Ctk, options: tuple[str, ...]) -> None:
+    image = write_sif(ctk.directory / "cut.sif", [system(bytes(8192))])
+    image.write_bytes(image.read_bytes()[:-4096])
+    refused = ctk("inspect", image.name, *options, status=2)
+    assert "cut.sif is damaged: " in refused.stdout + refused.stderr
+    assert "it was not built by ctk" not in refused.stderr

@@ -202,5 +202,14 @@ def test_missing_program_is_a_warning_and_the_script_is_written(ground: Ground) 
 
 def test_recipe_in_place_of_the_command_is_told(ground: Ground) -> None:
     ground.image(READY)
-    said = ground.sbatch("--gpus", "1", program=("pytorch",))[1]
+    status, said = ground.sbatch("--gpus", "1", program=("pytorch",))
     assert "pytorch is a recipe. For its job: --job-name pytorch, and no command." in said
+    assert (status, ground.written) == (2, False), "a script for it would replace a good one of the same name"
+
+
+def test_image_in_place_of_the_command_is_told(ground: Ground) -> None:
+    ground.image(READY)
+    ground.directory.joinpath("other.sif").touch()
+    status, said = ground.sbatch("--gpus", "1", program=("other.sif", "python", "train.py"))
+    assert "other.sif is an image. For a job in it: --image other.sif python train.py" in said
+    assert (status, ground.written) == (2, False)

@@ -54,6 +54,7 @@ GOOD = HostFacts(
     kernel=(6, 1),
     slurm="gpu*, cpu",
     slurm_error=None,
+    practice="`ctk lab up` starts a practice cluster on this machine.",
     gpu=HostGpu("550.54.15", ("/dev/nvidia0", "/dev/nvidia1")),
     trust=Trust(),
     scratch_open_above=None,

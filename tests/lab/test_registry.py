@@ -119,3 +119,23 @@ def test_the_lab_s_modules_come_first_and_once(tmp_path: Path, monkeypatch: pyte
     assert one.environment()["MODULEPATH"] == f"{place.modulefiles}:/opt/modules"
     monkeypatch.setenv("MODULEPATH", one.environment()["MODULEPATH"])
     assert one.environment()["MODULEPATH"] == f"{place.modulefiles}:/opt/modules"
+
+
+def test_advice_names_the_lab_that_is_up_on_this_host(
+    state: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(registry, "gethostname", lambda: "host")
+    assert registry.advice() == "`ctk lab up` starts a practice cluster on this machine."
+    up: list[str] = []
+    monkeypatch.setattr(registry, "_has_daemons", lambda lab: lab.name in up)
+    saved("one")
+    assert "ctk lab up" in registry.advice(), "it has crashed"
+    up.append("one")
+    assert 'eval "$(ctk lab env)"' in registry.advice()
+    saved("two")
+    up.append("two")
+    assert 'eval "$(ctk lab env --name one)"' in registry.advice()
+    monkeypatch.setattr(registry, "gethostname", lambda: "another")
+    assert "ctk lab up" in registry.advice()
+    (state / "one.json").write_text("{")
+    assert "ctk lab up" in registry.advice(), "`ctk lab` says what is wrong with it"

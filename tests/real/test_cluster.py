@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import re
 import subprocess
 import time
 from typing import TYPE_CHECKING
@@ -60,13 +61,16 @@ def test_what_sbatch_lets_wait_for_ever_is_refused_before_anything_is_written(jo
     assert "partition debug allows 5 minutes, and the job asks for 2 hours" in said
     assert "--time 00:05:00" in said
     assert not (jobs.directory / "long.sbatch").exists()
-    # sbatch itself accepts it, and `--test-only` too.
-    ctk(jobs, "sbatch", "-J", "long", *job, "--", "true")
-    number = jobs.submit("long")
+    # The profile of this lab is there without the option, too.
+    assert said.splitlines()[0] in ctk(jobs, "sbatch", "-J", "long", *job, "--", "true", status=2)
+    # sbatch itself accepts it, and `--test-only` too: without a profile, Slurm's partitions are asked.
+    said = ctk(jobs, "sbatch", "-J", "long", *job, "--cluster", "slurm", "--submit", "--", "true")
+    number = re.findall(r"Submitted as job (\d+);", said)[0]
+    assert f"and the job asks for 2 hours: job {number} will wait until it is cancelled" in said
     eventually(lambda: jobs.show(number, "Reason").startswith("Partition"), "Slurm to say why the job waits")
     assert jobs.show(number, "JobState") == "PENDING"
     jobs.run("scancel", number)
-    said = ctk(jobs, "sbatch", "-J", "other", *job, "--estimate", "--", "true")
+    said = ctk(jobs, "sbatch", "-J", "other", *job, "--cluster", "slurm", "--estimate", "--", "true")
     assert "Slurm would start the job" in said
 
 

@@ -234,7 +234,7 @@ def test_slurm_understands_what_was_asked(
         first, count, step, limit = array
         last = first + count * step
         words += ["--array", f"{first}-{last}:{step}{f'%{limit}' if limit else ''}"]
-    jobs.write("asked", *words, "--force", "--no-gpu-gate", "--", "true")
+    jobs.write("asked", *words, "--cluster", "slurm", "--force", "--no-gpu-gate", "--", "true")
     job = jobs.submit("asked", "--hold")
     assert {field: jobs.show(job, field) for field in expected} == expected
     if array is not None:
@@ -260,7 +260,7 @@ def test_submit_prints_the_number_and_slurm_s_refusal(jobs: Jobs) -> None:
     document = json.loads(done.stdout)
     assert jobs.finish(document["job_id"]) == "COMPLETED"
     assert "ended with status 0" in (jobs.directory / document["log"]).read_text()
-    refused = user.ctk(*words, "--partition", "nowhere", "--", "true", cwd=jobs.directory, env=env, status=4)
+    refused = user.ctk(*words, "--cluster", "slurm", "--partition", "nowhere", "--", "true", cwd=jobs.directory, env=env, status=4)
     assert "invalid partition" in refused.stderr
 
 

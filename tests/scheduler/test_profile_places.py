@@ -53,7 +53,23 @@ def profile(directory: Path, name: str, description: str) -> Path:
 def test_the_nearest_choice_counts(
     named: str | None, recipe: Choice | None, settings: Settings, site: Site, expected: Choice | None
 ) -> None:
-    assert choose(named, recipe, settings, site) == expected
+    assert choose(named, recipe, None, settings, site) == expected
+
+
+def test_practice_cluster_of_the_shell_comes_before_the_settings(
+    places: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`ctk lab env` sets SLURM_CONF, next to which the lab has its profile."""
+    monkeypatch.setenv("SLURM_CONF", str(tmp_path / "lab.d/slurm.conf"))
+    (tmp_path / "lab.d/ctk-profiles").mkdir(parents=True)
+    (places["user"].parent / "settings.toml").write_text('cluster = "slurm"\n')
+    assert chosen_profile(None) == Profiles.here().profile("slurm")
+    profile(tmp_path / "lab.d/ctk-profiles", "lab", "two nodes")
+    found = chosen_profile(None)
+    assert found is not None
+    assert (found.name, found.description) == ("lab", "two nodes")
+    assert Profiles.here().paths()["lab"][1] == "lab"
+    assert choose(None, RECIPE, tmp_path / "lab.toml", SETTINGS, SITE) == RECIPE
 
 
 def test_a_profile_hides_those_of_its_name_further_away(places: dict[str, Path]) -> None:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import errno
 import os
+import pwd
 from typing import TYPE_CHECKING
 
 import pytest
 
-from toolkit.support.os_errors import from_os_error
+from toolkit.support.os_errors import from_os_error, unreadable
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -34,3 +35,19 @@ def test_a_full_disk_is_named_with_its_free_space(number: int, tmp_path: Path, m
     assert (without_path.exit_status, without_path.code) == (3, "disk-full")
     for place in (tmp_path, tmp_path / "area"):
         assert f"{place} (" in without_path.message
+
+
+def test_unreadable_file_names_its_owner_and_what_to_ask_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    image = tmp_path / "theirs.sif"
+    image.touch(0o640)
+    image.chmod(0o640)
+    monkeypatch.setattr(os, "access", lambda path, mode: (path, mode) != (image, os.R_OK))
+    assert unreadable(image).fix == f"chmod u+r {image}"
+    monkeypatch.setattr(os, "geteuid", lambda: 4321)
+    error = unreadable(image)
+    owner = pwd.getpwuid(image.stat().st_uid).pw_name
+    assert error.message == f"cannot read {image}: it belongs to {owner} and has mode 0640, which does not let you"
+    assert error.fix == f"Ask {owner} for the permission (chmod a+r {image}), or for a copy."
+    monkeypatch.setattr(os, "access", lambda path, _mode: path != tmp_path)
+    assert f"the directory {tmp_path} belongs to {owner} and has mode " in unreadable(image).message
+    assert f"chmod a+x {tmp_path}" in (unreadable(image).fix or "")

@@ -52,12 +52,12 @@ def list_clusters(json: _Json = False) -> None:
     ctk cluster list
     """
     from toolkit.scheduler.profile_file import load_profile
-    from toolkit.scheduler.profile_places import Profiles, choose
+    from toolkit.scheduler.profile_places import Profiles, choose, lab_profile
     from toolkit.support.settings import load_settings
     from toolkit.support.site import load_site
 
     site = load_site()
-    chosen = choose(None, None, load_settings(), site)
+    chosen = choose(None, None, lab_profile(), load_settings(), site)
     default = chosen.name if chosen else None
     rows, findings = [], []
     for name, (path, owner) in Profiles.here(site).paths().items():

@@ -61,7 +61,7 @@ def inspect(
         raise WrongInput("--output and --force are for --recipe and --lock", fix="Add --recipe, --lock or both.")
     if force and output is None:
         raise WrongInput("--force applies only to --output", fix="Add -o DIR.")
-    existing_image(image)
+    _refuse_damaged(existing_image(image))
     if recipe or lock:
         _give_back(image, checked_record(image), output, recipe=recipe, lock=lock, force=force)
         return
@@ -83,6 +83,18 @@ def inspect(
             print_pairs(columns, said.labels, title="Labels:")
         else:
             print_pairs(columns, [*rows, *said.labels])
+
+
+def _refuse_damaged(image: Path) -> None:
+    """Raise WrongInput for a damaged file: the runtime's words for it are unclear. Its content is not read."""
+    from toolkit.inventory.formats.images import open_image
+
+    try:
+        with open_image(image):
+            pass
+    except WrongInput as error:
+        if error.code == "corrupt-image":
+            raise
 
 
 def _rows(record: Record) -> list[tuple[str, str]]:

@@ -156,7 +156,12 @@ def write_job(options: JobOptions, dialect: Dialect) -> None:
             fix=hopeless[0].fix,
             code=hopeless[0].code,
         )
-    _report(script, submit_script(script, directory) if options.submit else None, findings, json=options.json)
+    submission = submit_script(script, directory) if options.submit else None
+    if submission is not None and not (profile and profile.partitions) and script.scheduler is Scheduler.SLURM:
+        from toolkit.jobs.slurm_answer import ask_limits
+
+        findings = (*findings, *ask_limits(job, submission.job_id))
+    _report(script, submission, findings, json=options.json)
 
 
 def _image_findings(
@@ -165,7 +170,6 @@ def _image_findings(
     """`findings` with what the image adds: whether it holds the program, and whether it can use a GPU."""
     from toolkit.cli.job_audit import audit_for_job
     from toolkit.inventory.contents.programs import missing_program
-    from toolkit.recipes.catalogue import Catalogue
     from toolkit.support.findings import Severity
 
     try:
@@ -173,12 +177,25 @@ def _image_findings(
     except WrongInput:  # an image that the runtime can start and ctk cannot read
         return findings
     if missing is not None:
-        if len(job.command) == 1 and job.command[0] in Catalogue.here().paths():
-            word = shlex.quote(job.command[0])
-            missing = replace(missing, fix=f"{word} is a recipe. For its job: --job-name {word}, and no command.")
+        fix = _not_a_command(job.command, directory)
+        if fix is not None and not force:  # a script for it would only replace a good one
+            raise WrongInput(missing.message, fix=fix, code=missing.code)
         message = missing.message if dry_run else f"{missing.message}; the script was written"
         findings = (replace(missing, severity=Severity.WARNING, message=message), *findings)
     return audit_for_job(job, directory, target, findings, words=sys.argv[1:], force=force)
+
+
+def _not_a_command(command: tuple[str, ...], directory: Path) -> str | None:
+    """What to write for a command that is the name of a recipe, or an image; None if it is neither."""
+    from toolkit.recipes.catalogue import Catalogue
+
+    word = shlex.quote(command[0])
+    if len(command) == 1 and command[0] in Catalogue.here().paths():
+        return f"{word} is a recipe. For its job: --job-name {word}, and no command."
+    if command[0].endswith(".sif") and (directory / command[0]).exists():
+        rest = f" {shlex.join(command[1:])}" if command[1:] else ""
+        return f"{word} is an image. For a job in it: --image {word}{rest}"
+    return None
 
 
 def _job(

@@ -258,6 +258,13 @@ def _usage_error(error: typer.TyperException) -> CtkError:
     context: typer.Context | None = getattr(error, "ctx", None)
     command = context.command_path if context is not None else "ctk"
     message = " ".join(error.format_message().split()).rstrip(".")
+    import re
+    from pathlib import Path
+
+    if match := re.fullmatch(r".*: Path '(.*)' is not readable", message):
+        from toolkit.support.os_errors import unreadable
+
+        return unreadable(Path(match[1]))
     instead = instead_of(getattr(error, "option_name", ""), command.partition(" ")[2])
     fix = f"Instead: {instead}" if instead else f"`{command} --help` shows the usage."
     return WrongInput(message, fix=fix, code="wrong-usage")

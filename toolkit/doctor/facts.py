@@ -15,6 +15,7 @@ from toolkit.doctor.layer_trial import keep_trial, kept_file
 from toolkit.doctor.reach import NetworkFacts, ask_network
 from toolkit.doctor.trials import Disk, Trial, try_disk, try_runtime
 from toolkit.gpu.host import HostGpu, host_gpu
+from toolkit.lab.registry import advice as lab_advice
 from toolkit.runtime.area import scratch_of, scratch_variable
 from toolkit.runtime.engine import find_runtime
 from toolkit.scheduler.environment import clean_environment
@@ -73,6 +74,7 @@ class HostFacts:
     kernel: tuple[int, int]
     slurm: str | None
     slurm_error: str | None
+    practice: str
     gpu: HostGpu
     trust: Trust
     scratch_open_above: Path | None
@@ -131,6 +133,7 @@ def gather_host_facts(
         kernel=_kernel(platform.release()),
         slurm=slurm,
         slurm_error=slurm_error,
+        practice=lab_advice(),
         gpu=host_gpu(),
         trust=trust,
         scratch_open_above=open_above(scratch_of(area) / "build") if scratch_variable() else None,

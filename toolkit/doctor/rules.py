@@ -288,14 +288,13 @@ def _quota(facts: HostFacts) -> Iterator[Finding]:
 
 
 def _slurm(facts: HostFacts) -> Iterator[Finding]:
-    practice = "To practise on this machine: `ctk lab up`."
     if facts.slurm is not None:
         yield Finding("slurm", Severity.OK, f"Slurm: partitions {facts.slurm}.")
     elif facts.slurm_error is not None:
         message = f"Slurm: the commands are installed, but no controller responds ({facts.slurm_error})."
-        yield Finding("slurm-silent", Severity.WARNING, message, practice)
+        yield Finding("slurm-silent", Severity.WARNING, message, facts.practice)
     else:
-        yield Finding("no-slurm", Severity.INFO, "Slurm: there is no sbatch on PATH.", practice)
+        yield Finding("no-slurm", Severity.INFO, "Slurm: there is no sbatch on PATH.", facts.practice)
 
 
 def _cgroups(facts: HostFacts) -> Iterator[Finding]:

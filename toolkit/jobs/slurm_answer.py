@@ -10,14 +10,21 @@ from typing import TYPE_CHECKING
 
 from toolkit.jobs.submission import is_unreachable, sbatch_environment
 from toolkit.scheduler import programs
+from toolkit.scheduler.detection import Detected, profile_from, slurm_queues
+from toolkit.scheduler.environment import clean_environment
+from toolkit.scheduler.limits import check_request
 from toolkit.scheduler.programs import Scheduler
+from toolkit.scheduler.slurm_nodes import parse_partitions
+from toolkit.support.errors import ProgramFailed
 from toolkit.support.files import write_atomically
 from toolkit.support.findings import Finding, Severity
+from toolkit.support.processes import run_contained
 from toolkit.support.staging import staging
 
 if TYPE_CHECKING:
-    from toolkit.jobs.model import Script
+    from toolkit.jobs.model import Job, Script
 
+_TIMEOUT = 30.0  # seconds
 # On standard error: `sbatch: Job 7 to start at 2026-11-23T01:02:03 using 4 processors on nodes n1 in partition cpu`.
 _START = re.compile(r"Job \d+ to start at (?P<time>\S+) using \d+ processors on nodes (?P<nodes>\S+)")
 _PREFIX = re.compile(r"^(?:sbatch|allocation failure|error): ", re.MULTILINE)
@@ -39,6 +46,36 @@ def ask_slurm(script: Script, directory: Path) -> Finding | None:
         )
     printed = done.stdout + done.stderr
     return None if not done.ok and is_unreachable(printed) else judge_answer(printed, ok=done.ok)
+
+
+def ask_limits(job: Job, number: str) -> tuple[Finding, ...]:
+    """Warnings if Slurm has accepted `job` as `number` and lets it wait for ever: its partition allows less.
+
+    `sbatch` and `--test-only` do not say so (seen with 22.05). A QOS may allow more, so a job with one is not judged.
+    """
+    if job.qos is not None or shutil.which("scontrol") is None:
+        return ()
+    try:
+        done = run_contained(["scontrol", "show", "partition", "--oneliner"], env=clean_environment(), timeout=_TIMEOUT)
+    except ProgramFailed:
+        return ()
+    return judge_limits(done.stdout, job, number) if done.ok else ()
+
+
+def judge_limits(partitions: str, job: Job, number: str) -> tuple[Finding, ...]:
+    """The same, by what `scontrol show partition --oneliner` printed."""
+    queues = slurm_queues(parse_partitions(partitions))
+    profile = profile_from(Detected(Scheduler.SLURM, ("scontrol",), queues, ()), Path("slurm"), "")
+    return tuple(
+        Finding(
+            finding.code,
+            Severity.WARNING,
+            f"{finding.message}: job {number} will wait until it is cancelled",
+            f"scancel {number}, then submit again. {finding.fix}".replace("`ctk cluster show slurm`", "`sinfo --long`"),
+        )
+        for finding in check_request(profile, job)
+        if finding.code == "request-over-limit"
+    )
 
 
 def judge_answer(printed: str, *, ok: bool) -> Finding:

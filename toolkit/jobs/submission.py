@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from toolkit.jobs.model import Submission
+from toolkit.lab import registry
 from toolkit.scheduler import programs
 from toolkit.scheduler.environment import REACH_CLUSTER, clean_environment
 from toolkit.scheduler.programs import Scheduler, qsub_scheduler
@@ -102,7 +103,7 @@ def sbatch_environment(job: Job) -> dict[str, str | None]:
 
 
 def _no_scheduler(script: Script, reason: str) -> MissingOnHost:
-    lab = "`ctk lab up` starts a practice cluster on this machine. " if script.scheduler is Scheduler.SLURM else ""
+    lab = f"{registry.advice()}\n" if script.scheduler is Scheduler.SLURM else ""
     return MissingOnHost(
         f"{script.path} was written but not submitted, because no scheduler is available: {reason}",
         fix=f"{lab}On the cluster's login node: {_by_hand(script)}",

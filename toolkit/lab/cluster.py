@@ -22,6 +22,7 @@ from toolkit.lab.ports import choose_ports
 from toolkit.lab.registry import Lab
 from toolkit.lab.requirements import find_programs
 from toolkit.lab.tracking import write_tracking
+from toolkit.lab.profile import lab_profile
 from toolkit.scheduler.environment import clean_environment
 from toolkit.support.enums import StrEnum
 from toolkit.support.errors import MissingOnHost, ProgramFailed, WrongInput
@@ -152,7 +153,7 @@ def _write_files(lab: Lab) -> None:
     plan, place = lab.plan, lab.place
     host = Host(socket.gethostname().split(".")[0], _user())
     try:
-        for directory in (place.logs, place.state, place.stand_ins):
+        for directory in (place.logs, place.state, place.stand_ins, place.profile(plan.name).parent):
             directory.mkdir()
         for node in plan.node_names:
             place.spool(node).mkdir(parents=True)
@@ -165,6 +166,7 @@ def _write_files(lab: Lab) -> None:
     write_atomically(place.munge_key, os.urandom(128), mode=0o600)
     write_atomically(place.slurm_conf, slurm_conf(plan, place, host, lab.port))
     write_atomically(place.gres_conf, gres_conf(plan, place))
+    write_atomically(place.profile(plan.name), lab_profile(plan, place))
     definition = module_definition()
     write_atomically(place.task_prolog, task_prolog(plan, place, definition), mode=0o755)
     write_tracking(place)

@@ -63,6 +63,10 @@ class LabPaths:
     def finished_jobs(self) -> Path:
         return self.directory / "finished-jobs"
 
+    def profile(self, name: str) -> Path:
+        """The cluster profile of the lab, where `toolkit.scheduler.profile_places` looks for it."""
+        return self.slurm_conf.with_name("ctk-profiles") / f"{name}.toml"
+
     @property
     def logs(self) -> Path:
         return self.directory / "log"

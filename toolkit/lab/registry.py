@@ -7,11 +7,12 @@ import json
 import os
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from socket import gethostname
 from typing import TYPE_CHECKING
 
 from toolkit.lab.paths import LabPaths
 from toolkit.lab.plan import DEFAULT_NAME, LabPlan
-from toolkit.support.errors import WrongInput
+from toolkit.support.errors import CtkError, WrongInput
 from toolkit.support.files import locked, write_atomically
 from toolkit.support.paths import state_directory
 from toolkit.support.processes import command_line
@@ -134,6 +135,22 @@ def find(name: str | None) -> Lab:
             code="no-such-lab",
         )
     raise WrongInput("there is no lab", fix="Start one: ctk lab up", code="no-such-lab")
+
+
+def advice() -> str:
+    """How to use a practice cluster in this shell: the one that is up on this host, or a new one."""
+    try:
+        here = [lab.name for lab in map(load, names()) if lab and lab.host == gethostname() and _has_daemons(lab)]
+    except CtkError:  # `ctk lab` says what is wrong with the records
+        here = []
+    if not here:
+        return "`ctk lab up` starts a practice cluster on this machine."
+    option = f" --name {here[0]}" if len(here) > 1 else ""
+    return f'Your practice cluster is up: eval "$(ctk lab env{option})" makes this shell use it.'
+
+
+def _has_daemons(lab: Lab) -> bool:
+    return lab.place.munge_socket.is_socket()
 
 
 def kept_logs(name: str) -> Path:

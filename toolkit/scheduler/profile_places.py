@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,11 +20,12 @@ if TYPE_CHECKING:
     from toolkit.support.site import Site
 
 OWN = Path("sbatch/clusters")
+_OF_LAB = "ctk-profiles"  # next to the slurm.conf of a practice cluster
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A directory of profiles, and whose it is (`here`, `user`, `site`, `shipped`)."""
+    """A directory of profiles, and whose it is (`lab`, `here`, `user`, `site`, `shipped`)."""
 
     directory: Path
     owner: str
@@ -41,7 +43,8 @@ class Profiles:
         site = site or load_site()
         own, ours = OWN.absolute(), shipped("sbatch") / "clusters"
         users = settings_path()
-        found = [] if own.resolve() == ours.resolve() else [Place(own, "here")]  # in a checkout of ctk
+        found = [Place(lab.parent, "lab")] if (lab := lab_profile()) else []
+        found += [] if own.resolve() == ours.resolve() else [Place(own, "here")]  # in a checkout of ctk
         found += [Place(users.parent / "clusters", "user")] if users else []
         if site.profiles is not None:
             directory = site_path(site.profiles.value, "profiles", site.profiles.origin)
@@ -83,6 +86,12 @@ class Profiles:
         return load_profile(paths[name][0])
 
 
+def lab_profile() -> Path | None:
+    """The profile of the practice cluster that SLURM_CONF names (`ctk lab env`); None for any other cluster."""
+    settings = os.environ.get("SLURM_CONF")
+    return next(iter(sorted((Path(settings).parent / _OF_LAB).glob("*.toml"))), None) if settings else None
+
+
 @dataclass(frozen=True, slots=True)
 class Choice:
     """The name of the cluster that a job is for, and the file that chose it; None: the command line did."""
@@ -91,12 +100,19 @@ class Choice:
     origin: str | None = None
 
 
-def choose(named: str | None, recipe: Choice | None, settings: Settings, site: Site) -> Choice | None:
-    """The cluster that the command line names, else the recipe, the user's settings or the site; None: nobody does."""
+def choose(
+    named: str | None, recipe: Choice | None, lab: Path | None, settings: Settings, site: Site
+) -> Choice | None:
+    """The cluster that the command line names, else the recipe, `ctk lab env`, the user's settings or the site.
+
+    None: nobody does. `lab` is the profile of the practice cluster that Slurm's programs use here.
+    """
     if named is not None:
         return Choice(named)
     if recipe is not None:
         return recipe
+    if lab is not None:
+        return Choice(lab.stem, str(lab))
     if settings.cluster is not None:
         return Choice(settings.cluster.value, settings.cluster.origin)
     return Choice(site.cluster.value, site.cluster.origin) if site.cluster is not None else None
@@ -105,7 +121,7 @@ def choose(named: str | None, recipe: Choice | None, settings: Settings, site: S
 def chosen(named: str | None, recipe: Choice | None = None) -> tuple[Choice, Profile] | None:
     """The cluster that is meant here, and its profile; None if nobody names one. Raises WrongInput if it is invalid."""
     site = load_site()
-    choice = choose(named, recipe, load_settings(), site)
+    choice = choose(named, recipe, lab_profile(), load_settings(), site)
     return None if choice is None else (choice, Profiles.here(site).profile(choice.name, origin=choice.origin))
 
 

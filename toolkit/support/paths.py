@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 _UNUSABLE = re.compile(r"[:,'\"\x00-\x1f\x7f\udc80-\udcff]")
 OVERLAY_SEPARATORS = {":": "colon", ",": "comma"}  # in the value of the runtime's option --overlay
 LARGER_AREA = (
-    "`ctk cache prune --older 7d` removes what was not used for a week. Or set CTK_HOME to a directory with more free "
-    "space, for example on scratch."
+    "Set CTK_HOME to a directory with more free space, for example on scratch. If `ctk cache list` shows what you no "
+    "longer need: `ctk cache prune --older 7d` removes what was not used for a week."
 )
 _PACKAGE = Path(__file__).resolve().parent.parent
 

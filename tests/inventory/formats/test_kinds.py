@@ -87,3 +87,25 @@ def test_the_magic_numbers_of_images_are_in_one_place() -> None:
             assert "SIF_MAGIC" not in text, path
             assert 'b"hsqs"' not in text, path
             assert '/ ".singularity.d").is_dir' not in text, path
+
+
+@pytest.mark.parametrize(
+    ("wanted", "beside"),
+    [
+        ("first", "first.sif is there"),
+        ("FIRST.sif", "first.sif is there"),
+        ("frist.sif", "first.sif is there"),
+        ("box.sif", "box is there"),
+        ("thrid.sif", "third.sif and thirds.sif are there"),
+        ("nothing.sif", ""),
+        ("none/first.sif", ""),
+    ],
+)
+def test_absent_image_has_the_one_beside_it_in_its_message(tmp_path: Path, wanted: str, beside: str) -> None:
+    for name in ("first.sif", "third.sif", "thirds.sif", "first.txt"):
+        (tmp_path / name).touch()
+    (tmp_path / "box" / ".singularity.d").mkdir(parents=True)
+    with pytest.raises(WrongInput) as caught:
+        existing_image(tmp_path / wanted)
+    fix = (caught.value.fix or "").replace(f"{tmp_path}/", "")
+    assert fix == f"{beside}{'. ' if beside else ''}Build one with `ctk build RECIPE`."

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from toolkit.inventory.formats.kinds import ROOT_SIGNS, PathKind, damaged_header, fix_for, kind_of
+from toolkit.inventory.formats.kinds import ROOT_SIGNS, PathKind, absent_image, damaged_header, fix_for, kind_of
 from toolkit.inventory.formats.layers import require_recorded
 from toolkit.inventory.formats.overlay import Overlay
 from toolkit.inventory.formats.rootfs import LAYERED, Rootfs
@@ -108,7 +108,7 @@ def open_partition(sif: Sif, found: Descriptor) -> Squashfs:
 def _refusal(path: Path, kind: PathKind) -> WrongInput:
     """Why what is at `path` is not read, and what to do."""
     if kind is PathKind.ABSENT:
-        return WrongInput(f"there is no image {path}", fix="Build one with `ctk build RECIPE`.")
+        return absent_image(path)
     if kind is PathKind.DAMAGED:
         return damaged_header(path)
     if kind is PathKind.SPECIAL:

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
+import difflib
 from enum import Enum
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from toolkit.inventory.formats.sif import DataType, is_sif, read_sif
 from toolkit.inventory.formats.squashfs import MAGIC
 from toolkit.support.errors import WrongInput
+from toolkit.support.os_errors import unreadable
 from toolkit.support.processes import command_line
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 SANDBOX_MARK = ".singularity.d"
 ROOT_SIGNS = ("usr", "bin", "etc", "lib", SANDBOX_MARK)
@@ -59,6 +58,8 @@ def kind_of(path: Path) -> PathKind:
             return PathKind.SPECIAL if path.exists() else PathKind.ABSENT
         with path.open("rb") as file:
             start = file.read(_START)
+    except PermissionError as error:
+        raise unreadable(path) from error
     except OSError as error:
         raise WrongInput(f"cannot read {path}: {error.strerror}") from error
     if is_sif(start):
@@ -72,7 +73,7 @@ def existing_image(path: Path) -> Path:
     if kind in IMAGES:
         return path
     if kind is PathKind.ABSENT:
-        raise WrongInput(f"there is no image {path}", fix="Build one with `ctk build RECIPE`.")
+        raise absent_image(path)
     if kind in _DIRECTORIES:
         raise WrongInput(f"{path} is a directory, but not a sandbox: it has no {SANDBOX_MARK}")
     if kind is PathKind.DAMAGED:
@@ -80,6 +81,29 @@ def existing_image(path: Path) -> Path:
     if kind is PathKind.OTHER_FILE:
         raise WrongInput(f"{path} is not an image: neither SIF nor squashfs")
     raise WrongInput(f"{path} is not an image: it is {kind.value}", fix=fix_for(path, kind))
+
+
+def absent_image(path: Path) -> WrongInput:
+    """The error for an image that is not there, with one beside it whose name is like it."""
+    return WrongInput(f"there is no image {path}", fix=f"{_beside(path)}Build one with `ctk build RECIPE`.")
+
+
+def _beside(path: Path) -> str:
+    """'first.sif is there. ' with its final space, or nothing."""
+    try:
+        names = sorted(entry.name for entry in path.parent.iterdir())
+    except OSError:
+        return ""
+    own = (path.name.lower(), path.stem.lower())
+    same = [name for name in names if Path(name).stem.lower() in own and _looks_like_image(path.with_name(name))]
+    stems = [name.removesuffix(".sif") for name in names if name.endswith(".sif")]
+    near = same or [f"{stem}.sif" for stem in difflib.get_close_matches(path.stem, stems, n=2)]
+    found = " and ".join(str(path.with_name(name)) for name in near[:2])
+    return f"{found} {'is' if len(near) == 1 else 'are'} there. " if near else ""
+
+
+def _looks_like_image(path: Path) -> bool:
+    return path.suffix == ".sif" or (path / SANDBOX_MARK).is_dir()
 
 
 def damaged_header(path: Path) -> WrongInput:
