@@ -202,12 +202,15 @@ def _one_gpu(base: Base, gpu: Gpu) -> Iterator[Exclusion]:
     found = list(misfits(_build(base), gpu))
     certain = [misfit for misfit in found if misfit.certain]
     yield from (Exclusion(misfit.rule, misfit.reason) for misfit in certain)
-    if certain or gpu.capability is None:
+    if certain:
         return
     for drop in compatibility().dropped:
-        if drop.what == "cuDNN" and gpu.capability < drop.least and _may_be(base, drop.versions):
+        old = gpu.capability is not None and gpu.capability < drop.least
+        if drop.what == "cuDNN" and old and _may_be(base, drop.versions):
             yield Exclusion("cudnn-unknown", f"its exact cuDNN is not recorded; {drop.reason}", certain=False)
     yield from (Exclusion(misfit.rule, misfit.reason, certain=False) for misfit in found)
+    if gpu.capability is None:
+        return
     if not (found or base.code) and base.framework and ".".join(map(str, gpu.capability)) not in base.runs_on:
         yield Exclusion("code-unknown", "the GPUs that its framework serves are not recorded", certain=False)
 

@@ -60,11 +60,12 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class AmdTarget:
-    """GPUs of AMD by `names`, the `target` that compilers name, and the `first` ROCm that supports it, if known."""
+    """GPUs of AMD by `names`, the `target` that compilers name, and the `first` and `last` ROCm that support it."""
 
     target: str
     names: tuple[str, ...]
     first: str | None
+    last: str | None
     source: str
 
 
@@ -169,7 +170,8 @@ def compatibility() -> Compatibility:
             for row in content["limits"]
         ),
         amd=tuple(
-            AmdTarget(row["target"], tuple(row["names"]), row.get("first"), row["source"]) for row in content["amd"]
+            AmdTarget(row["target"], tuple(row["names"]), row.get("first"), row.get("last"), row["source"])
+            for row in content["amd"]
         ),
     )
 
@@ -189,10 +191,12 @@ def find_gpu(text: str, driver: str | None = None) -> Gpu:
         return Gpu(text, amd=target)
     if "," in text:
         raise WrongInput(f"{text!r} names several GPUs", fix=f"Name each by itself: {text.split(',')[0].strip()}")
-    name = gpu_name(text)
-    if name is not None and _TEXT.fullmatch(text) and all(_is_known(word, name) for word in _around(name, text)):
-        row = compatibility().amd_target(name)
-        return Gpu(text, amd=row.target) if row else Gpu(text, compatibility().gpus[name], driver=driver)
+    # "Quadro RTX 5000 Ada" has the names of two GPUs, of Turing and of Ada; A10 is only a part of "A100".
+    names = {name for name, _ in _found(text)}
+    whole = [name for name in names if not any(name in other for other in names - {name})]
+    meant = {_named(name, text, driver) for name in whole if _is_whole(name, text)}
+    if len(meant) == 1 and _TEXT.fullmatch(text) and _is_whole(gpu_name(text) or "", text):
+        return meant.pop()
     if _AMD.search(text):
         known = ", ".join(name for row in compatibility().amd for name in row.names)
         raise WrongInput(
@@ -220,6 +224,16 @@ def listed_gpus(options: Iterable[str]) -> tuple[str, ...]:
 def gpu_name(text: str) -> str | None:
     """The name in ctk's table that a text means: "V100" for "Tesla V100-SXM2-32GB"."""
     return max((name for name, _ in _found(text)), key=len, default=None)
+
+
+def _named(name: str, text: str, driver: str | None) -> Gpu:
+    row = compatibility().amd_target(name)
+    return Gpu(text, amd=row.target) if row else Gpu(text, compatibility().gpus[name], driver=driver)
+
+
+def _is_whole(name: str, text: str) -> bool:
+    """Whether a text has nothing but the name of a GPU and what vendors write around it."""
+    return all(_is_known(word, name) for word in _around(name, text))
 
 
 def _around(name: str, text: str) -> list[str]:

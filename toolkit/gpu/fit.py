@@ -87,11 +87,14 @@ def misfits(build: Build, gpu: Gpu) -> Iterator[Misfit]:
 
 
 def _on_amd(build: Build, gpu: Gpu) -> Iterator[Misfit]:
-    first = next((row.first for row in compatibility().amd if row.target == gpu.amd), None)
+    row = next((row for row in compatibility().amd if row.target == gpu.amd), None)
     if build.rocm is None:
         yield Misfit("gpu", "it is for NVIDIA GPUs")
-    elif first is not None and _is_before(build.rocm, first):
-        yield Misfit("older-than-gpu", f"ROCm {build.rocm} is older than {gpu}, which needs {first}")
+    elif row is not None and row.first is not None and _is_before(build.rocm, row.first):
+        yield Misfit("older-than-gpu", f"ROCm {build.rocm} is older than {gpu}, which needs {row.first}")
+    elif row is not None and row.last is not None and _is_before(row.last, build.rocm):
+        reason = f"ROCm {row.last} is the last that AMD supports with {gpu}, and the build is for {build.rocm}"
+        yield Misfit("unsupported", reason, certain=False)
 
 
 def _dropped(build: Build, gpu: Gpu, capability: Capability) -> Iterator[Misfit]:

@@ -51,7 +51,8 @@ _OWN = re.compile(r"ctk(?:\[([0-9a-f]{12})\])?: ")
 # How the line of an exception, or of a program that aborts, begins.
 _ERROR = re.compile(
     r"(?:^|[\s\]|>])(?!\w*Warning\b)(?:[\w.]{0,80}(?:Error|Exception|Errors)|cuda\w{0,20}Error\w{0,40}): |\[Fatal\]|"
-    r"(?:^|\s)F\d{4} \d|terminate called|what\(\): |Check failed: |Exception in main training loop: "
+    r"(?:^|\s)ERROR \([\w.-]+\[|(?:^|\s)F\d{4} \d|terminate called|what\(\): |Check failed: |"
+    r"Exception in main training loop: "
 )
 _ERROR_WITHIN = 40
 # Lines of these kinds may say something of the device besides.
