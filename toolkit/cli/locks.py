@@ -80,6 +80,9 @@ def say_lock_change(found: Found, name: str, *, written: bool) -> None:
     elif change.made:
         say(f"Lock written to {which}: {count(len(change.added), 'package')}.", stderr=True)
         lines = ()
+    elif change.same_request and not change.lines:
+        say(f"Lock {which} was checked against the base: the same packages.", stderr=True)
+        lines = ()
     else:
         same = "" if change.lines else ": the same packages"
         say(f"Lock {which} updated{same}.", stderr=True)
