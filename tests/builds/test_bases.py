@@ -12,7 +12,7 @@ import pytest
 
 from tests.builds.asked import RUNTIME, context, keep_base, request, small_sif
 from tests.inventory.making import fill
-from toolkit.builds import bases
+from toolkit.builds import bases, bootstrapped
 from toolkit.builds.bases import (
     Pulling,
     base_digest,
@@ -30,7 +30,7 @@ from toolkit.builds.bases import (
 from toolkit.builds.context import Listener
 from toolkit.pins.bases import registry
 from toolkit.pins.guard.script import UV_MOUNT
-from toolkit.recipes.model import Base, Bootstrap, FileCopy, Recipe
+from toolkit.recipes.model import Base, Bootstrap, FileCopy, Recipe, Target
 from toolkit.store.entries import is_key
 from toolkit.store.store import Kind
 from toolkit.support.errors import ProgramFailed, WrongInput
@@ -230,6 +230,32 @@ def test_pull_for_a_lock_keeps_to_the_limits_of_the_site(here: Path, monkeypatch
     found = base_to_read(recipe(here, TAGGED), there.locks, there.area, pulling, pull=True)
     assert (found.image, found.digest) == (here / "x.sif", DIGEST)
     assert [(maker.options.cores, maker.options.memory) for maker in made] == [(2, 1 << 30)]
+
+
+@pytest.mark.parametrize("kept", [True, False])
+def test_lock_reads_a_recorded_base_that_a_build_left_and_brings_none(
+    here: Path, monkeypatch: pytest.MonkeyPatch, kept: bool
+) -> None:
+    """Such a lock holds for the next build, which would otherwise choose the versions again."""
+    asked = answering(monkeypatch, DIGEST)
+    image = keep_base(here, DIGEST) if kept else None
+    there = context(here, preview=False)
+    pulling = Pulling(lambda: pytest.fail("nothing is pulled"), Listener())
+    for base in (replace(TAGGED, digest=DIGEST, python="3.11"), replace(TAGGED, python="3.11")):
+        found = base_to_read(recipe(here, base), there.locks, there.area, pulling, pull=True)
+        assert found.image == (image if base.digest else None)
+    assert not asked
+
+
+def test_lock_reads_the_debian_base_that_a_build_left(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    image = here / "image.sif"
+    monkeypatch.setattr(bootstrapped, "kept_bootstrapped", lambda *_: image)
+    there = context(here, preview=False)
+    base = Base("debian-12", Bootstrap.DEBOOTSTRAP, "bookworm", python="3.11")
+    pulling = Pulling(lambda: pytest.fail("nothing is pulled"), Listener())
+    assert base_to_read(recipe(here, base), there.locks, there.area, pulling, pull=True).image == image
+    arm = replace(recipe(here, base), target=Target(architectures=("aarch64",)))
+    assert base_to_read(arm, there.locks, there.area, pulling, pull=True).image is None
 
 
 def test_base_that_the_store_has_is_told(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:

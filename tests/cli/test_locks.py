@@ -36,6 +36,11 @@ def test_locked_comes_before_what_a_command_would_do_and_refuses_another_base() 
         ),
         (LockChange(made=False), True, [f"Lock {PATH} updated: the same packages."]),
         (
+            LockChange(made=False, same_request=True),
+            True,
+            [f"Lock {PATH} was checked against the base: the same packages."],
+        ),
+        (
             LockChange(made=False, removed=("a==1",), changed=(("b", "1", "2"),), notes=("held back",)),
             True,
             [f"Lock {PATH} updated.", "  - a==1", "  ~ b 1 -> 2", "  Note: held back"],

@@ -26,6 +26,7 @@ from toolkit.recipes.model import Bootstrap
 from toolkit.runtime.engine import BuildOptions
 from toolkit.store.store import Kind, open_store
 from toolkit.support.errors import CtkError, ProgramFailed, WrongInput
+from toolkit.support.mirror import debian_mirror
 from toolkit.support.ownership import is_trusted
 from toolkit.support.site import load_site
 
@@ -130,16 +131,19 @@ def _bootstrapped(base: Base, context: BuildContext, maker: Maker) -> Path | Non
 def base_to_read(
     recipe: Recipe, locks: Locks, area: WorkArea, pulling: Pulling, *, pull: bool, fresh: bool = False
 ) -> PresentBase:
-    """The image of a base whose Python is not recorded, for a lock without a build.
+    """The image of a base, for a lock without a build.
 
     An archive of this machine is unpacked to the work area. Of a registry's image only what was pulled before is used,
-    unless `pull` is true. `fresh`: the digest in the lock does not count. A registry's image for another architecture
-    is never here: of an index, the runtime takes the image for this host. Raises as `present_base` does.
+    unless `pull` is true and the Python of the base is not recorded. `fresh`: the digest in the lock does not count. A
+    registry's image for another architecture is never here: of an index, the runtime takes the image for this host.
+    Raises as `present_base` does.
     """
     base, architecture = recipe.base, architecture_of(recipe)
-    elsewhere = base.bootstrap == Bootstrap.DOCKER and architecture != host_architecture()
-    note = pulling.listener.note
-    digest = None if elsewhere or is_recorded(base) else base_digest(recipe, locks, fresh=fresh, note=note)
+    if not base.is_local and architecture != host_architecture():
+        return NOT_HERE
+    if is_recorded(base):
+        return _kept_of_recorded(recipe, locks, area, fresh=fresh)
+    digest = base_digest(recipe, locks, fresh=fresh, note=pulling.listener.note)
     if digest is None:
         return NOT_HERE
     site, state = load_site(), state_of(base)
@@ -155,6 +159,20 @@ def base_to_read(
         maker = Maker(area, store, runtime, BuildOptions.of_site(site), pulling.listener)
         kept = pull_base(base, base_key(digest, base), state, maker).path
     return PresentBase(kept, digest, state)
+
+
+def _kept_of_recorded(recipe: Recipe, locks: Locks, area: WorkArea, *, fresh: bool) -> PresentBase:
+    """What an earlier build left of a base whose content is recorded. A lock made from it holds for the next build."""
+    from toolkit.builds.bootstrapped import kept_bootstrapped
+
+    site, base = load_site(), recipe.base
+    store, digest = open_store(area, site), None
+    if base.bootstrap == Bootstrap.DEBOOTSTRAP:
+        image = kept_bootstrapped(base, debian_mirror(site), store)
+    else:
+        digest = base_digest(recipe, locks, ask=False, fresh=fresh)
+        image = find_base(digest, store, base) if digest is not None else None
+    return PresentBase(image, digest, state_of(base)) if image is not None else NOT_HERE
 
 
 def base_digest(

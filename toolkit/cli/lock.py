@@ -330,7 +330,7 @@ def _notes(lock: Lock) -> list[Finding]:
     if lock.base.inventory is Inventoried.RECORDED:
         text = (
             "the image of the base was not read: resolved from its entry in bases.toml; `ctk build` "
-            "updates the lock from the image"
+            "checks the lock against the image"
         )
         notes.append(Finding("recorded-inventory", Severity.INFO, text))
     return notes

@@ -70,15 +70,18 @@ def say_lock_change(found: Found, name: str, *, written: bool) -> None:
     change, architecture = found.change, found.lock.architecture
     if change is None:
         return
-    which = f"{found.path}{f' ({architecture})' if architecture != host_architecture() else ''}"
+    foreign = architecture != host_architecture()
+    command = lock_command(name, architecture) if foreign else f"ctk lock {name}"
+    which = f"{found.path}{f' ({architecture})' if foreign else ''}"
     if not written:
-        foreign = architecture != host_architecture()
-        command = lock_command(name, architecture) if foreign else f"ctk lock {name}"
         state = "does not exist" if change.made else "is out of date"
         say(f"{which} {state}; this command does not write it. `{command}` does.", stderr=True)
         lines = () if change.made else change.lines
     elif change.made:
         say(f"Lock written to {which}: {count(len(change.added), 'package')}.", stderr=True)
+        lines = ()
+    elif change.same_request and not change.lines:
+        say(f"Lock {which} was checked against the base: the same packages.", stderr=True)
         lines = ()
     else:
         same = "" if change.lines else ": the same packages"
@@ -87,8 +90,8 @@ def say_lock_change(found: Found, name: str, *, written: bool) -> None:
     for line in (*lines, *(f"Note: {note}" for note in change.notes)):
         say(f"  {line}", stderr=True)
     for released, newest in change.released:
-        again = f"{lock_command(name, architecture)} --upgrade {released}"
-        say(f"  Nothing else holds {released} back any more: `{again}` takes {newest}.", stderr=True)
+        again = f"`{command} --upgrade {released}` takes {newest}"
+        say(f"  Nothing else holds {released} back any more: {again}.", stderr=True)
     say_list_rows(change.unlike_list, stderr=True)
 
 

@@ -90,7 +90,7 @@ def make_lock(
     served = {alias.name for alias in base_aliases(target, knowledge())}
     _refuse_banned(packages, target, protected, served)
     preferred = listed_pins(recipe.prefer, target)
-    wanted = wanted_versions(preferred, earlier, upgrade)
+    wanted = wanted_versions(preferred, earlier, upgrade, packages)
     asked = Request(
         target,
         packages,

@@ -33,8 +33,11 @@ def why(lock: Lock, package: str) -> tuple[str, ...]:
         way = way_to_recipe(lock, name)
         found.append(f"{name} {added.version} is added" + (f": {' ← '.join([name, *way])}." if way else "."))
         found += [f"It replaces the base's {added.replaces}."] if added.replaces else []
-    found += [f"It is not {held.newest}: {held.because}." for held in lock.held if held.name == name]
-    found += [_displaced(lock, displaced) for displaced in lock.displaced if found and displaced.name == name]
+    missed = [displaced for displaced in lock.displaced if found and displaced.name == name]
+    told = {displaced.versions[0] for displaced in missed}
+    held = (held for held in lock.held if held.name == name and held.newest not in told)
+    found += [f"It is not {newer.newest}: {newer.because}." for newer in held]
+    found += [_displaced(lock, displaced) for displaced in missed]
     bounds = [bound for bound in (*lock.protected.bounds, *lock.own.bounds) if bound.name == name]
     found += [f"Only {name} {bound.specifier} is compatible with this base: {bound.why}." for bound in bounds]
     forbidden = (*lock.protected.forbidden, *lock.own.forbidden)

@@ -73,6 +73,8 @@ def test_exact_versions_of_a_list_become_preferences() -> None:
     assert [finding.code for finding in found.findings] == ["versions-preferred"]
     kept = preferring(proposal, LISTED, keep_versions=True)
     assert (kept.packages, kept.prefer) == (proposal.packages, found.prefer)
+    assert "3 packages of the list are requirements" in kept.findings[0].message
+    assert kept.findings[0].fix is None
     assert preferring(proposal, ("numpy>=1.20",)) is proposal
 
 

@@ -24,6 +24,8 @@ def test_added_removed_and_changed_packages_are_named() -> None:
     assert change.notes == ("a new note",)
     assert not change.made
     assert compare_locks(None, now).made
+    assert change.same_request
+    assert not compare_locks(replace(SMALL, input="sha256:other"), now).same_request
 
 
 def test_version_of_list_that_is_not_locked_is_told_once() -> None:

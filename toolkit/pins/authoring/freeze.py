@@ -125,8 +125,13 @@ def preferring(proposal: Proposal, listed: Iterable[str], *, keep_versions: bool
             preferred[f"{name}=={version.partition('+')[0]}{marker}"] = None
     if not preferred:
         return proposal
-    message = f"the lock takes the versions of {count(len(preferred), 'package')} of the list where the base allows"
-    fix = "`ctk lock` shows where it cannot. They are in the recipe, [lock] prefer; --keep-versions makes requirements."
+    packages = count(len(preferred), "package")
+    message = f"the lock takes the versions of {packages} of the list where the base allows"
+    fix: str | None = (
+        "`ctk lock` shows where it cannot. They are in the recipe, [lock] prefer; --keep-versions makes requirements."
+    )
+    if keep_versions:
+        message, fix = f"the versions of {packages} of the list are requirements: the lock takes exactly these", None
     return replace(
         proposal,
         packages=proposal.packages if keep_versions else tuple(map(_open, proposal.packages)),

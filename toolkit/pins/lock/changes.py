@@ -22,7 +22,8 @@ class LockChange:
     `added` and `removed` are `name==version`; `changed` holds the name, the earlier version and the new one; `notes`
     are those of the new lock that the earlier one did not have. `unlike_list` holds what `list_rows` tells of the new
     lock and not of the earlier one, `reasons` (name, sentence) why versions changed. `released` (name, newest version)
-    is what no other package holds back any more.
+    is what no other package holds back any more. `same_request`: recipe and base are those of the earlier lock, which
+    was made without the image of the base.
     """
 
     made: bool
@@ -33,6 +34,7 @@ class LockChange:
     unlike_list: tuple[Row, ...] = ()
     reasons: tuple[tuple[str, str], ...] = ()
     released: tuple[tuple[str, str], ...] = ()
+    same_request: bool = False
 
     @property
     def lines(self) -> tuple[str, ...]:
@@ -75,6 +77,7 @@ def compare_locks(earlier: Lock | None, now: Lock) -> LockChange:
             and before.get(found.name) == found.version
             and held.get(found.name, EARLIER) not in (EARLIER, PREFERRED)
         ),
+        same_request=earlier is not None and earlier.input == now.input,
     )
 
 

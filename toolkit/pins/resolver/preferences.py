@@ -54,16 +54,22 @@ def listed_pins(lines: Iterable[str], target: PythonTarget) -> tuple[str, ...]:
     return tuple(f"{name}=={version}" for name, version in sorted(found.items()))
 
 
-def wanted_versions(listed: Iterable[str], earlier: Lock | None, upgrade: Upgrade) -> dict[str, tuple[str, ...]]:
-    """The versions that each package should have, the most wanted first.
+def wanted_versions(
+    listed: Iterable[str], earlier: Lock | None, upgrade: Upgrade, packages: Collection[str]
+) -> dict[str, tuple[str, ...]]:
+    """The versions that each package should have, the most wanted first, where the recipe requires `packages`.
 
     What the list says counts once: from then on the lock does, and `upgrade` changes it. So a line that the earlier
     lock has not seen comes first; then come the versions that a package had before other packages displaced them.
+    A version that was only there because the recipe required exactly that, and does so no more, is not wanted.
     """
     by_name = {name_of(pin): pin for pin in listed}
     locked = {package.name: package.version for package in earlier.packages if not package.url} if earlier else {}
     displaced = {found.name: found.versions for found in earlier.displaced} if earlier else {}
     seen = set(earlier.preferred) if earlier else set()
+    for line in earlier.asked if earlier else ():
+        if line not in packages and exact_version(line) is not None:
+            locked.pop(canonicalize_name(Requirement(line).name), None)
     wanted = {}
     for name in sorted(by_name.keys() | locked.keys() | displaced.keys()):
         if not upgrade.keeps(name):
