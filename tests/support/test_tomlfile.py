@@ -143,9 +143,11 @@ def test_a_file_that_cannot_be_read_says_why(tmp_path: Path, content: bytes | No
         (f"a = {'9' * 5000}", "4300|64 bits"),
         (f"a = 0x{'f' * 5000}", "an integer has more than 64 bits"),
         (f"a = {'[' * 5000}", "nested too deeply"),
-        (f"a{'.a' * 5000} = 1", "nested too deeply"),
+        *((f"{start}a{'.a' * 100_000}{end}", "nested too deeply") for start, end in (("", " = 1"), ("[", "]"))),
+        ("'a' . " * 100_000 + '"a" = 1', "nested too deeply"),
+        ("x = {" + "a." * 100_000 + "a = 1}", "nested too deeply"),
     ],
-    ids=["digits", "hexadecimal", "arrays", "tables"],
+    ids=["digits", "hexadecimal", "arrays", "key", "table", "quoted key", "inline key"],
 )
 def test_what_python_cannot_read_or_print_is_refused_without_a_traceback(
     tmp_path: Path, text: str, reason: str

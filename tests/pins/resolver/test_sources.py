@@ -37,6 +37,7 @@ def test_what_setup_py_imports_is_installed_to_build_it() -> None:
         ("setup(setup_requires=('numpy',))\nimport numpy", None, ("numpy",)),
         ("setup(setup_requires=needed())", None, ()),
         ("setup(setup_requires=['six'])\nprint 'Python 2'", None, ()),
+        *((hostile, None, ()) for hostile in ("\0", "(" * 10_000, "-" * 100_000 + "1", "x" + ".x" * 50_000, "x\ud800")),
     ],
 )
 def test_what_setup_py_requires_is_installed_to_build_it(

@@ -180,7 +180,7 @@ def _own_imports(setup: str, files: Collection[str]) -> set[str]:
     """The modules that a `setup.py` imports unconditionally, except its own and the standard library's."""
     try:
         body = ast.parse(setup).body
-    except (SyntaxError, ValueError, RecursionError):
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
         return set()
     found: set[str] = set()
     for node in body:

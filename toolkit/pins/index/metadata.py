@@ -17,6 +17,7 @@ from urllib.parse import unquote, urlsplit
 from toolkit.inventory.contents.distributions import parse_headers
 from toolkit.pins.index.remote import RemoteFile, read_url
 from toolkit.support.files import make_directory, write_atomically
+from toolkit.support.zip_members import read_member
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -76,6 +77,4 @@ def _fetch_metadata(file: File, indexes: Iterable[Index]) -> str:
 def _read_from_wheel(wheel: zipfile.ZipFile) -> str:
     with wheel:
         name = next((member for member in wheel.namelist() if member.endswith(".dist-info/METADATA")), "METADATA")
-        if wheel.getinfo(name).file_size > _LARGEST:
-            raise ValueError(f"{name} is too large")
-        return wheel.read(name).decode(errors="replace")
+        return read_member(wheel, wheel.getinfo(name), _LARGEST).decode(errors="replace")

@@ -35,6 +35,7 @@ from toolkit.pins.resolver.resolve import find_releases, first_question, wheels_
 from toolkit.support.errors import CheckFailed
 from toolkit.support.files import format_size
 from toolkit.support.tomlfile import parse_toml
+from toolkit.support.zip_members import read_member
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -54,6 +55,8 @@ _DAMAGED = (
     *(OSError, ValueError, EOFError, RuntimeError, tarfile.TarError, zipfile.BadZipFile),
     *(zlib.error, lzma.LZMAError, struct.error),
 )
+
+_NO_PROGRAM = (SyntaxError, ValueError, RecursionError, MemoryError)  # of ast.parse: deep nesting exhausts the parser
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,7 +215,7 @@ def read_archive(name: str, content: bytes) -> SourceFiles:
             with zipfile.ZipFile(io.BytesIO(content)) as zipped:
                 for entry in zipped.infolist():
                     if not entry.is_dir() and wanted(path := _below_top(entry.filename), entry.file_size):
-                        texts[path] = zipped.read(entry).decode(errors="replace")
+                        texts[path] = read_member(zipped, entry, _SMALL).decode(errors="replace")
         else:
             with tarfile.open(fileobj=_Unpacked(_decompressed(content)), mode="r:") as archive:
                 for member in archive:
@@ -267,7 +270,7 @@ def _setup_requires(setup: str) -> list[str]:
     """What `setup(setup_requires=[…])` lists, as far as it is plain text: flash-attn's psutil, for one."""
     try:
         nodes = list(ast.walk(ast.parse(setup)))
-    except (SyntaxError, ValueError, RecursionError):
+    except _NO_PROGRAM:
         return []
     keywords = [keyword for node in nodes if isinstance(node, ast.Call) for keyword in node.keywords]
     lists = [keyword.value for keyword in keywords if keyword.arg == "setup_requires"]
@@ -283,7 +286,7 @@ def _imports(setup: str) -> set[str]:
     """The names that a `setup.py` imports; a script for Python 2 is searched as text."""
     try:
         tree = ast.parse(setup)
-    except SyntaxError:
+    except _NO_PROGRAM:
         return {"pkg_resources"} if "pkg_resources" in setup else set()
     found: set[str] = set()
     for node in ast.walk(tree):
