@@ -69,9 +69,10 @@ def layer_steps(recipe: Recipe, lock: Lock | None = None, *, relabel: bool = Fal
     """
     groups: dict[LayerName, list[Step]] = {name: [] for name in LayerName}
     chosen = steps(recipe, lock, relabel=relabel)
-    early = _early({step.name for step in chosen})
+    places = _places({step.name for step in chosen})
     for step in chosen:
-        groups[early.get(step.name, LayerName.TAIL)].append(step)
+        for name in places[step.name]:
+            groups[name].append(step)
     apt, packages, rest = (joined(groups[name]) for name in LayerName)
     wanted = import_step(lock, recipe.import_skip, recipe.environment) if lock else None
     may_install = any(step.name is StepName.POST for step in groups[LayerName.TAIL])
@@ -95,15 +96,15 @@ def imports_over_layers(lock: Lock, wanted: ImportStep) -> str:
     return _whole(import_script(lock, wanted))
 
 
-def _early(names: set[StepName]) -> dict[StepName, LayerName]:
-    """The layers of the steps that are not in the tail."""
-    early = {StepName.APT: LayerName.APT}
+def _places(names: set[StepName]) -> dict[StepName, tuple[LayerName, ...]]:
+    """The layers of each step. No step after the packages decides what their layer is made of."""
+    places = {name: (LayerName.TAIL,) for name in StepName} | {StepName.APT: (LayerName.APT,)}
     if StepName.PACKAGES in names:
         # A container takes half a second, and each layer delays the start of later ones: small steps get none.
-        early |= dict.fromkeys((StepName.PYTHON, StepName.PACKAGES), LayerName.PACKAGES)
-        if not names & {StepName.FILES, StepName.POST}:
-            early[StepName.METADATA] = LayerName.PACKAGES
-    return early
+        places |= dict.fromkeys((StepName.PYTHON, StepName.PACKAGES, StepName.METADATA), (LayerName.PACKAGES,))
+        if names & {StepName.FILES, StepName.POST}:
+            places[StepName.METADATA] = (LayerName.PACKAGES, LayerName.TAIL)  # they may bring labels, too
+    return places
 
 
 def _title(names: set[StepName]) -> str:
