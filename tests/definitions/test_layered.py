@@ -39,7 +39,11 @@ def test_layers_are_in_their_order_and_hold_their_steps() -> None:
     layers = by_name(ALL, SMALL)
     assert list(layers) == [name.value for name in LayerName]
     found = {name: [step.value for step in StepName if f"# Step: {step}\n" in layers[name].script] for name in layers}
-    assert found == {"apt": ["apt"], "packages": ["python", "packages", "metadata"], "tail": ["files", "post", "metadata"]}
+    assert found == {
+        "apt": ["apt"],
+        "packages": ["python", "packages", "metadata"],
+        "tail": ["files", "post", "metadata"],
+    }
     assert "ctk_guard" not in layers["apt"].script
     assert [layer.title for layer in layers.values()] == ["Debian packages", "Python packages", "files and post script"]
 

@@ -146,7 +146,9 @@ class _Rule:
             return _is_below(path, _EXECUTED)
         directory = next((found for found in self._searched if _is_below(path, (found,)) and path != found), None)
         if directory is not None:
-            return trace.lists or self._matters_to_python(posixpath.relpath(path, directory).split("/"), directory, entry)
+            return trace.lists or self._matters_to_python(
+                posixpath.relpath(path, directory).split("/"), directory, entry
+            )
         if _is_below(path, trace.libraries):
             return True
         if posixpath.dirname(path) in trace.programs:
