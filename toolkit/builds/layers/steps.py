@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, NamedTuple
@@ -10,11 +11,12 @@ from toolkit.builds.layers.added import Part, names_of, only_adds
 from toolkit.builds.layers.chain import key_of_step, known_groups, over_kept
 from toolkit.builds.layers.failing import explained, require_passed
 from toolkit.builds.layers.make import Below, make_layer
-from toolkit.builds.layers.metadata import labels_file
+from toolkit.builds.layers.metadata import labels_file, require_room
 from toolkit.builds.offline import require_step
 from toolkit.definitions.layered import LayerName
 from toolkit.pins.guard.over_layers import GuardedLayers, judge_apt
 from toolkit.support.content import state_of_copied
+from toolkit.support.errors import WrongInput
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -26,6 +28,9 @@ if TYPE_CHECKING:
     from toolkit.builds.wheelhouse import Wheelhouse
     from toolkit.definitions.layered import LayerStep
     from toolkit.pins.lock.model import Lock
+
+
+_LATER_LAYERS = 2  # files and the metadata
 
 
 class _Made(NamedTuple):
@@ -78,13 +83,9 @@ class StepLayers:
 
     def _add_packages(self, step: LayerStep, whole: Part, before: str) -> str | None:
         """Add one layer of all packages, or those of the store and one with what the lock adds to them."""
-        context, there = self.state.context, list(self._made)
-        known, way = known_groups(before, context), None
-        if not self.stored.fresh and self._find(step, before)[1] is None:
-            way = over_kept(before, self.state.plan, context)
+        known, there = known_groups(before, self.state.context), list(self._made)
         key: str | None = before
-        if way is not None:
-            parts, _ = way
+        if parts := self._parts(step, before):
             try:
                 for part in parts:
                     key = self._add(part.step, key, part)
@@ -97,6 +98,18 @@ class StepLayers:
         key = self._add(step, before, whole)
         known.remember(names_of([whole]), alone=self.stored.fresh)
         return key
+
+    def _parts(self, step: LayerStep, before: str) -> tuple[Part, ...]:
+        """The packages by layers where all but the last one are kept; nothing if one layer of all is better."""
+        if self.stored.fresh or self._find(step, before)[1] is not None:
+            return ()
+        way = over_kept(before, self.state.plan, self.state.context)
+        if way is None:
+            return ()
+        with contextlib.suppress(WrongInput):  # a SIF has a fixed number of places for layers
+            require_room(self.base, len(self._made) + len(way[0]) + _LATER_LAYERS)
+            return way[0]
+        return ()
 
     def _add(self, step: LayerStep, before: str | None, part: Part | None = None) -> str | None:
         """As `add`; `part` has the packages of the step. Raises _ReplacesFilesError if they only may add files."""
