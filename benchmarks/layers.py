@@ -173,7 +173,7 @@ def _guard(base: Path, work: Path) -> float:
         for layer, file in zip(found, files, strict=True):
             extract(image, layer, file)
         started = time.perf_counter()
-        judgement = judge_layers(lock, base, GuardedLayers(packages=files[0], tail=files[1]))
+        judgement = judge_layers(lock, base, GuardedLayers(packages=(files[0],), tail=(files[1],)))
         passed = time.perf_counter() - started
     assert judgement.passed
     return passed

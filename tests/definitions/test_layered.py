@@ -28,7 +28,8 @@ def test_script_of_each_step_is_in_one_layer_and_in_the_definition(lock: object)
     text = define(recipe, lock=lock).text  # type: ignore[arg-type]
     for step in made:
         body = f"    # Step: {step.name}\n{step.script}\n"
-        assert sum(layer.script.count(body) for layer in layers) == 1
+        again = bool(lock) and step.name is StepName.METADATA  # after the packages, and after `post`
+        assert sum(layer.script.count(body) for layer in layers) == 1 + again
         assert body in text
     assert [copied for layer in layers for copied in layer.inputs] == [Input(FILE.source, f"{STAGING}/1/my data")]
     assert all(layer.script.startswith(beginning()) for layer in layers)
@@ -38,7 +39,11 @@ def test_layers_are_in_their_order_and_hold_their_steps() -> None:
     layers = by_name(ALL, SMALL)
     assert list(layers) == [name.value for name in LayerName]
     found = {name: [step.value for step in StepName if f"# Step: {step}\n" in layers[name].script] for name in layers}
-    assert found == {"apt": ["apt"], "packages": ["python", "packages"], "tail": ["files", "post", "metadata"]}
+    assert found == {
+        "apt": ["apt"],
+        "packages": ["python", "packages", "metadata"],
+        "tail": ["files", "post", "metadata"],
+    }
     assert "ctk_guard" not in layers["apt"].script
     assert [layer.title for layer in layers.values()] == ["Debian packages", "Python packages", "files and post script"]
 
@@ -56,6 +61,14 @@ def test_packages_alone_start_one_container_for_all_steps() -> None:
     layers = by_name(replace(ALL, apt=(), files=(), post=""), SMALL)
     assert list(layers) == ["packages"]
     assert all(f"# Step: {name}\n" in layers["packages"].script for name in ("python", "packages", "metadata"))
+
+
+@pytest.mark.parametrize("more", [{"files": (FILE,)}, {"post": "true"}, {"files": (FILE,), "post": "true"}])
+def test_first_file_or_post_leaves_the_layer_of_packages_as_it_is(more: dict[str, object]) -> None:
+    alone = replace(ALL, files=(), post="")
+    (before, changed) = (by_name(recipe, SMALL) for recipe in (alone, replace(alone, **more)))  # type: ignore[arg-type]
+    assert list(changed) == [*before, "tail"]
+    assert {name: changed[name] for name in before} == before
 
 
 def test_a_tail_runs_under_the_constraint_file_if_it_has_a_post_script() -> None:

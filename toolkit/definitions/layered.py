@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from toolkit.definitions.steps import StepName, beginning, joined, steps
+from toolkit.definitions.steps import StepName, beginning, joined, lock_steps, steps
 from toolkit.pins.guard.script import import_script, layer_scripts
 from toolkit.pins.guard.trials import import_step
 from toolkit.support.enums import StrEnum
@@ -24,6 +24,8 @@ _TITLES = {
     StepName.POST: "post script",
 }
 
+
+_MAX_TITLE = 3  # packages by name
 
 # What the definition itself becomes in an image is a layer of its own, which lies over all others: a changed variable
 # repeats no script, and layers of scripts hold no path of this host.
@@ -69,25 +71,45 @@ def layer_steps(recipe: Recipe, lock: Lock | None = None, *, relabel: bool = Fal
     """
     groups: dict[LayerName, list[Step]] = {name: [] for name in LayerName}
     chosen = steps(recipe, lock, relabel=relabel)
-    early = _early({step.name for step in chosen})
+    places = _places({step.name for step in chosen})
     for step in chosen:
-        groups[early.get(step.name, LayerName.TAIL)].append(step)
-    apt, packages, rest = (joined(groups[name]) for name in LayerName)
+        for name in places[step.name]:
+            groups[name].append(step)
+    apt, _, rest = (joined(groups[name]) for name in LayerName)
     wanted = import_step(lock, recipe.import_skip, recipe.environment) if lock else None
     may_install = any(step.name is StepName.POST for step in groups[LayerName.TAIL])
-    scripts = layer_scripts(lock, apt=apt, packages=packages, rest=rest, may_install=may_install)
-    made = zip(LayerName, (scripts.apt, scripts.packages, scripts.tail), strict=True)
-    layers = tuple(
-        LayerStep(
+    scripts = layer_scripts(lock, apt=apt, packages="", rest=rest, may_install=may_install)
+    made = {
+        name: LayerStep(
             name,
             _whole(script),
             tuple(copied for step in groups[name] for copied in step.inputs),
             _title({step.name for step in groups[name]}),
         )
-        for name, script in made
-        if groups[name]
-    )
+        for name, script in ((LayerName.APT, scripts.apt), (LayerName.TAIL, scripts.tail))
+    }
+    if lock is not None:
+        made[LayerName.PACKAGES] = packages_step(lock)
+    layers = tuple(made[name] for name in LayerName if groups[name])
     return LayeredSteps(layers, wanted if wanted and wanted.packages else None)
+
+
+def packages_step(lock: Lock) -> LayerStep:
+    """What makes the layer of the packages of `lock`: no recipe and no other step decides it."""
+    return _packages_step(lock, (StepName.PYTHON, StepName.PACKAGES, StepName.METADATA), _TITLES[StepName.PACKAGES])
+
+
+def added_step(lock: Lock) -> LayerStep:
+    """What makes a layer of the packages of `lock` over one of other packages."""
+    names = [package.name for package in lock.packages]
+    more = f" and {len(names) - _MAX_TITLE} more" if len(names) > _MAX_TITLE else ""
+    return _packages_step(lock, (StepName.PACKAGES,), f"added {', '.join(names[:_MAX_TITLE])}{more}")
+
+
+def _packages_step(lock: Lock, names: tuple[StepName, ...], title: str) -> LayerStep:
+    script = joined(step for step in lock_steps(lock) if step.name in names)
+    made = layer_scripts(lock, apt="", packages=script, rest="")
+    return LayerStep(LayerName.PACKAGES, _whole(made.packages), title=title)
 
 
 def imports_over_layers(lock: Lock, wanted: ImportStep) -> str:
@@ -95,15 +117,16 @@ def imports_over_layers(lock: Lock, wanted: ImportStep) -> str:
     return _whole(import_script(lock, wanted))
 
 
-def _early(names: set[StepName]) -> dict[StepName, LayerName]:
-    """The layers of the steps that are not in the tail."""
-    early = {StepName.APT: LayerName.APT}
+def _places(names: set[StepName]) -> dict[StepName, tuple[LayerName, ...]]:
+    """The layers of each step. No step after the packages decides what their layer is made of."""
+    places: dict[StepName, tuple[LayerName, ...]] = dict.fromkeys(StepName, (LayerName.TAIL,))
+    places[StepName.APT] = (LayerName.APT,)
     if StepName.PACKAGES in names:
         # A container takes half a second, and each layer delays the start of later ones: small steps get none.
-        early |= dict.fromkeys((StepName.PYTHON, StepName.PACKAGES), LayerName.PACKAGES)
-        if not names & {StepName.FILES, StepName.POST}:
-            early[StepName.METADATA] = LayerName.PACKAGES
-    return early
+        places |= dict.fromkeys((StepName.PYTHON, StepName.PACKAGES, StepName.METADATA), (LayerName.PACKAGES,))
+        if names & {StepName.FILES, StepName.POST}:
+            places[StepName.METADATA] = (LayerName.PACKAGES, LayerName.TAIL)  # they may bring labels, too
+    return places
 
 
 def _title(names: set[StepName]) -> str:

@@ -71,12 +71,24 @@ def steps(recipe: Recipe, lock: Lock | None = None, *, relabel: bool = False) ->
 
     Raises WrongInput if a value is not allowed in a definition.
     """
-    own = [*_apt(recipe, lock), *_packages(lock), *_files(recipe), *_post(recipe)]
+    own = [*_apt(recipe, lock), *_files(recipe), *_post(recipe)]
     python = recipe.base.bootstrap == Bootstrap.DEBOOTSTRAP or recipe.job.command[:1] == ("python",)
-    if lock is not None or relabel or python or any(step.script for step in own):
-        own += [Step(name, _text(name)) for name in (StepName.PYTHON, StepName.METADATA)]
+    if lock is not None:
+        own += lock_steps(lock)
+    elif relabel or python or any(step.script for step in own):
+        own += _adjusting()
     order = list(StepName)
     return tuple(sorted(own, key=lambda step: order.index(step.name)))
+
+
+def lock_steps(lock: Lock) -> tuple[Step, ...]:
+    """Those of `steps` that follow from a lock alone, in their order."""
+    python, metadata = _adjusting()
+    return (python, *([Step(StepName.PACKAGES, INSTALL)] if lock.packages else ()), metadata)
+
+
+def _adjusting() -> tuple[Step, Step]:
+    return Step(StepName.PYTHON, _text(StepName.PYTHON)), Step(StepName.METADATA, _text(StepName.METADATA))
 
 
 def joined(chosen: Iterable[Step]) -> str:
@@ -94,10 +106,6 @@ def _apt(recipe: Recipe, lock: Lock | None) -> list[Step]:
     if not recipe.apt and not uses_git:
         return []
     return [Step(StepName.APT, _text(StepName.APT, apt=recipe.apt, uses_git=uses_git))]
-
-
-def _packages(lock: Lock | None) -> list[Step]:
-    return [Step(StepName.PACKAGES, INSTALL)] if lock is not None and lock.packages else []
 
 
 def _files(recipe: Recipe) -> list[Step]:

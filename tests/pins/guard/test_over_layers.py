@@ -99,7 +99,7 @@ def both(
     change(bench.image)
     inside = bench.inside("after")
     layer = layer_between(base, bench.keep("after"), opaque=opaque, copied_up=copied_up)
-    judged = layers_judged(LOCK, bench.root(base), None, None, layer)
+    judged = layers_judged(LOCK, bench.root(base), (), (), (layer,))
     return inside, judged
 
 
@@ -230,7 +230,7 @@ def test_only_touched_files_are_read(bench: Bench) -> None:
     opened: list[str] = []
     read = tree.open
     tree.open = lambda file: (opened.append(file.path), read(file))[1]  # type: ignore[method-assign]
-    judged = layers_judged(LOCK, Rootfs(tree, str(base), "sandbox"), None, None, layer)
+    judged = layers_judged(LOCK, Rootfs(tree, str(base), "sandbox"), (), (), (layer,))
     assert judged.passed
     assert {path.rpartition("/")[2] for path in opened} == {"METADATA", "RECORD"}
     assert "__init__.py" not in layer.read
@@ -273,7 +273,7 @@ def test_both_guards_say_the_same_of_apt(
     after_apt = bench.keep("after-apt")
     image.put("timm", "1.0")
     by_apt, by_tail = layer_between(base, after_apt), layer_between(after_apt, bench.keep("after"))
-    judged = layers_judged(LOCK, bench.root(base), by_apt, None, by_tail)
+    judged = layers_judged(LOCK, bench.root(base), (by_apt,), (), (by_tail,))
     if words is None:
         inside = (*inside, *bench.inside("after"))
         assert sorted(judged.lines) == sorted(inside), "all, but in another order"
@@ -281,7 +281,7 @@ def test_both_guards_say_the_same_of_apt(
         assert judged.lines == inside
         assert words in log.differences(judged.lines)[0]
     assert judged.passed is (words is None)
-    early = layers_judged(LOCK, bench.root(base), by_apt, None, None)
+    early = layers_judged(LOCK, bench.root(base), (by_apt,), (), ())
     assert early.passed is judged.passed, "it can be asked after apt alone"
 
 
@@ -293,7 +293,7 @@ def test_apt_is_blamed_by_the_name_of_its_package(bench: Bench) -> None:
     info = image.directory / "var/lib/dpkg/info"
     info.mkdir(parents=True)
     (info / "python3-torch:amd64.list").write_text(f"/.\n/{information.relative_to(image.directory)}\n")
-    judged = layers_judged(LOCK, bench.root(base), layer_between(base, bench.keep("after")), None, None)
+    judged = layers_judged(LOCK, bench.root(base), (layer_between(base, bench.keep("after")),), (), ())
     assert log.differences(judged.lines)[0] == ("torch: 2.5.1+cu124 -> 1.13.1 (by apt: python3-torch installed it)")
 
 
@@ -313,10 +313,10 @@ def test_a_framework_that_the_lock_adds_is_compared_from_its_installation_on(tmp
     module.write_text("cuda = False\n")
     inside = bench.inside("after", lock)
     packages, tail = layer_between(base, installed), layer_between(installed, bench.keep("after"))
-    judged = layers_judged(lock, bench.root(base), None, packages, tail)
+    judged = layers_judged(lock, bench.root(base), (), (packages,), (tail,))
     assert judged.lines == inside
     assert "jax: 0.7.2 -> altered files" in log.differences(judged.lines)[0]
-    unchanged = layers_judged(lock, bench.root(base), None, packages, None)
+    unchanged = layers_judged(lock, bench.root(base), (), (packages,), ())
     assert unchanged.passed
     assert unchanged.lines[0].endswith("is unchanged: torch 2.5.1+cu124, jax 0.7.2")
 
@@ -339,7 +339,7 @@ def test_layers_of_a_build_are_squashfs_files_over_an_image(bench: Bench) -> Non
     (upper / "libtorch.so").write_text("cpu!")
     layer = base.with_name("layer.sqfs")
     subprocess.run(["mksquashfs", base.with_name("upper"), layer, "-quiet", "-no-progress"], check=True)
-    judged = judge_layers(lock, base, GuardedLayers(tail=layer))
+    judged = judge_layers(lock, base, GuardedLayers(tail=(layer,)))
     assert not judged.passed
     assert "altered files" in judged.lines[0]
     assert json.dumps(judged.lines).count("DIFFERENCE") == 1
@@ -421,7 +421,7 @@ def test_any_changes_in_two_layers_are_the_same_differences_to_both(changes: Any
             shutil.copytree(root, tree, symlinks=True)
         expected = compare.compare(lock, before, state_inside(lock, root), breaks=lambda *_: False)
         layers = [layer_between(*pair, copied_up=copied_up) for pair in pairwise(trees)]
-        judged = layers_judged(lock, Rootfs(Sandbox(trees[0]), "base", "sandbox"), None, *layers)
+        judged = layers_judged(lock, Rootfs(Sandbox(trees[0]), "base", "sandbox"), (), *([layer] for layer in layers))
         prefixed = tuple(f"{log_lines.PREFIX}{line}" for line in log_lines.difference_lines(expected))
         assert judged.lines[: len(prefixed) or 1] == (prefixed or judged.lines[:1])
         assert judged.passed is not bool(expected)

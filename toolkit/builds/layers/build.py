@@ -9,7 +9,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from toolkit.builds.layers.chain import key_of_base, key_of_step
+from toolkit.builds.layers.chain import key_of_base
 from toolkit.builds.layers.failing import explained, require_passed
 from toolkit.builds.layers.importing import Guard, import_packages
 from toolkit.builds.layers.make import Below, LayerRoom, make_layer
@@ -17,23 +17,22 @@ from toolkit.builds.layers.metadata import (
     assemble,
     changed_files,
     inspect_object,
-    labels_file,
     require_room,
 )
 from toolkit.builds.layers.pack import packer_version
-from toolkit.builds.layers.stored import Stored, StoredLayers
-from toolkit.builds.offline import require_step
+from toolkit.builds.layers.steps import StepLayers
+from toolkit.builds.layers.stored import StoredLayers
 from toolkit.builds.values import read_value
-from toolkit.definitions.layered import METADATA, LayerName
+from toolkit.definitions.layered import METADATA
 from toolkit.inventory.formats.layers import layer_names
 from toolkit.inventory.formats.sif import read_sif
 from toolkit.inventory.formats.sif_digests import digest_of_part, partition_digests
 from toolkit.inventory.formats.sif_edit import copy_base
 from toolkit.pins.bases.steady import unchanged
 from toolkit.pins.guard.log import seconds_of_imports
-from toolkit.pins.guard.over_layers import GuardedLayers, judge_apt, judge_base
+from toolkit.pins.guard.over_layers import judge_base
 from toolkit.store.digests import Digests
-from toolkit.support.content import others_can_change_in, state_of_copied
+from toolkit.support.content import others_can_change_in
 from toolkit.support.errors import CtkError, ProgramFailed
 
 if TYPE_CHECKING:
@@ -45,7 +44,7 @@ if TYPE_CHECKING:
     from toolkit.builds.state import BuildState
     from toolkit.builds.values import Value
     from toolkit.builds.wheelhouse import Wheelhouse
-    from toolkit.definitions.layered import LayeredSteps, LayerStep
+    from toolkit.definitions.layered import LayeredSteps
 
 
 _ATTEMPTS = 3  # the last one uses no layer of the store
@@ -106,17 +105,18 @@ class BuildLayers:
             if lock is not None:
                 state.listener.on_step("comparing the base with the lock")
                 require_passed(judge_base(lock, self.base), state)
-            made = self._make(state, room, stored)
-            layers = (*made.values(), self._metadata(state, room, stored, tuple(made.values())))
+            made, key = StepLayers(self.base, state, room, stored, self.packages), self._first_key(state)
+            before: str | None = key
+            for step in self.steps.layers:
+                before = made.add(step, before)
+            layers = (*made.layers, self._metadata(state, room, stored, made.layers))
             guard = None
             if lock is not None:
                 state.listener.on_step("comparing the protected packages")
-                paths = {name.value: layer.path for name, layer in made.items()}
-                guard = Guard(lock, self.base, GuardedLayers(**paths), state, workers)
+                guard = Guard(lock, self.base, made.guarded, state, workers)
             written = workers.submit(self._write, copied, layers, room)
             if guard is not None and self.steps.imports is not None:
-                first = self._first_key(state)
-                import_packages(self.steps.imports, guard, Below(self.base, layers), room, first)
+                import_packages(self.steps.imports, guard, Below(self.base, layers), room, key)
             if guard is not None:
                 guard.require()
             state.listener.on_step("writing the image")
@@ -147,49 +147,6 @@ class BuildLayers:
             on_progress=state.listener.on_progress,
         )
 
-    def _make(self, state: BuildState, room: LayerRoom, stored: StoredLayers) -> dict[LayerName, Layer]:
-        """The layers by name: those of the store, and where it has none, new ones."""
-        lock = state.plan.locked.lock if state.plan.locked else None
-        made: dict[LayerName, Layer] = {}
-
-        def judge(apt: Layer | None) -> None:
-            if apt is not None and lock is not None:
-                require_passed(judge_apt(lock, self.base, apt.path), state)
-
-        before: str | None = self._first_key(state)
-        taken: Layer | None = None
-        for step in self.steps.layers:
-            started = time.monotonic()
-            sources = [copied.source for copied in step.inputs]
-            inputs = state_of_copied(sources)
-            key, found = self._find(state, step, before, stored)
-            if found is not None:
-                layer = taken = found.layer
-            else:
-                if step.name is LayerName.PACKAGES:
-                    judge(taken)  # a layer of apt that is in the store; the guard looks at all layers at the end
-                self._provide(step.name, state)
-                started = time.monotonic()
-                state.listener.on_step(step.title)
-                with explained(state):
-                    below = Below(self.base, tuple(made.values()))
-                    layer = make_layer(step.script, below, room, inputs=step.inputs, finish=labels_file)
-                if step.name is LayerName.APT:
-                    judge(layer)
-                if state_of_copied(sources) != inputs:
-                    key = None  # an input changed meanwhile: whether the layer has the old one is not known
-                state.listener.on_part("reading the layer back")
-                if key is not None:
-                    about = {"step": step.title, "recipe": state.plan.record.recipe_name or ""}
-                    layer = stored.keep(key, layer, self.scratch, about)
-                elif layer is not None:
-                    stored.check(layer)
-            before = key
-            if layer is not None:
-                made[step.name] = layer
-            state.listener.on_step_done(step.title, time.monotonic() - started, cached=found is not None)
-        return made
-
     def _metadata(self, state: BuildState, room: LayerRoom, stored: StoredLayers, below: tuple[Layer, ...]) -> Layer:
         """The layer with what the definition itself becomes. It names paths of this host, so it is not kept."""
 
@@ -210,33 +167,6 @@ class BuildLayers:
         recipe = state.plan.request.recipe
         assert recipe is not None  # noqa: S101
         return key_of_base(recipe, self.base, state.plan, state.context)
-
-    def _find(
-        self, state: BuildState, step: LayerStep, before: str | None, stored: StoredLayers
-    ) -> tuple[str | None, Stored | None]:
-        """The key of a step, None if that before it is not known, and what the store has of the step.
-
-        A `post` without a network uses what one with a network made, but not the other way round.
-        """
-        if before is None:
-            return None, None
-        plan, context = state.plan, state.context
-        key = key_of_step(step, before, plan, context)
-        found = stored.find(key)
-        recipe = plan.request.recipe
-        if found is None and context.offline and step.name is LayerName.TAIL and recipe is not None and recipe.post:
-            key = key_of_step(step, before, plan, context, network=False)
-            found = stored.find(key)
-        return key, found
-
-    def _provide(self, name: LayerName, state: BuildState) -> None:
-        """Bring what a step that has to run takes from the network; offline, refuse what is not here."""
-        request, lock = state.plan.request, state.plan.locked.lock if state.plan.locked else None
-        if request.recipe is not None:
-            packages, apt = name is LayerName.PACKAGES, name is LayerName.APT
-            require_step(request.recipe, lock, state.context, packages=packages, apt=apt)
-        if name is LayerName.PACKAGES and self.packages is not None:
-            self.packages.run(state)
 
 
 @contextlib.contextmanager

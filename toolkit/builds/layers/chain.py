@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from toolkit.builds.bases import base_key
 from toolkit.builds.inputs import copied_digest
+from toolkit.builds.layers.added import KnownGroups, divided
 from toolkit.builds.layers.keys import InputContent, MadeWith, first_key, step_key
 from toolkit.builds.layers.metadata import full_version
 from toolkit.builds.layers.pack import packer_version
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from toolkit.builds.context import BuildContext
+    from toolkit.builds.layers.added import Part
     from toolkit.builds.plan import BuildPlan
     from toolkit.definitions.layered import LayeredSteps, LayerStep
     from toolkit.definitions.steps import Input
@@ -56,13 +58,45 @@ def key_of_step(step: LayerStep, before: str, plan: BuildPlan, context: BuildCon
     return step_key(before, step.script, inputs, installer=program, network=network)
 
 
+def known_groups(before: str, context: BuildContext) -> KnownGroups:
+    """What was installed over what has the key `before`."""
+    return KnownGroups(context.locks.cache / "package-layers", before)
+
+
+def over_kept(before: str, plan: BuildPlan, context: BuildContext) -> tuple[tuple[Part, ...], str] | None:
+    """The packages of the lock by layers that the store has but for the last one, and the key of the last one.
+
+    Of what earlier builds installed, that to which the lock adds least is taken. None if there is nothing.
+    """
+    lock = plan.locked.lock if plan.locked else None
+    found = []
+    for groups in known_groups(before, context).read():
+        parts, key = divided(lock, groups) if lock is not None else None, before
+        if parts is None:
+            continue
+        for number, part in enumerate(parts):
+            key = key_of_step(part.step, key, plan, context)
+            if number < len(groups) and context.store.find(Kind.LAYER, key) is None:
+                break
+        else:
+            found.append((sum(len(part.lock.packages) for part in parts[len(groups) :]), len(parts), parts, key))
+    if not found:
+        return None
+    _, _, parts, key = min(found, key=lambda way: way[:2])
+    return parts, key
+
+
 def kept_layers(
     steps: LayeredSteps, recipe: Recipe, base: Path, plan: BuildPlan, context: BuildContext
 ) -> Iterator[LayerName]:
     """The steps that a build over `base` would not run: their layers are in the store."""
-    key = key_of_base(recipe, base, plan, context)
+    before = key_of_base(recipe, base, plan, context)
     for step in steps.layers:
-        key = key_of_step(step, key, plan, context)
+        key = key_of_step(step, before, plan, context)
+        if step.name is LayerName.PACKAGES and context.store.find(Kind.LAYER, key) is None:
+            way = over_kept(before, plan, context)
+            key = way[1] if way is not None else key
         if context.store.find(Kind.LAYER, key) is None:
             return
+        before = key
         yield step.name

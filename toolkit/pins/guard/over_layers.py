@@ -20,7 +20,7 @@ from toolkit.pins.guard.payload import compare, log_lines
 from toolkit.pins.guard.script import lock_for_guard
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from pathlib import Path
 
     from toolkit.inventory.formats.tree import Tree
@@ -44,11 +44,14 @@ class Judgement:
 
 @dataclass(frozen=True, slots=True)
 class GuardedLayers:
-    """The layers of a build over its base, as squashfs files. A step that changed nothing has none."""
+    """The layers of a build over its base, as squashfs files, of each step the lowest first.
 
-    apt: Path | None = None
-    packages: Path | None = None
-    tail: Path | None = None
+    A step that changed nothing has none.
+    """
+
+    apt: tuple[Path, ...] = ()
+    packages: tuple[Path, ...] = ()
+    tail: tuple[Path, ...] = ()
 
 
 def judge_base(lock: Lock, base: Path) -> Judgement:
@@ -62,7 +65,7 @@ def judge_apt(lock: Lock, base: Path, layer: Path) -> Judgement:
 
     What else there is to say of it is part of the judgement of all layers.
     """
-    judged = judge_layers(lock, base, GuardedLayers(apt=layer))
+    judged = judge_layers(lock, base, GuardedLayers(apt=(layer,)))
     return Judgement(True) if judged.passed else judged
 
 
@@ -74,9 +77,15 @@ def judge_layers(lock: Lock, base: Path, layers: GuardedLayers, searched: tuple[
     """
     with ExitStack() as stack:
         rootfs = stack.enter_context(open_image(base))
-        trees = [None if path is None else Squashfs(path) for path in (layers.apt, layers.packages, layers.tail)]
-        for tree in filter(None, trees):
-            stack.callback(tree.close)
+
+        def opened(paths: tuple[Path, ...]) -> list[Squashfs]:
+            trees = []
+            for path in paths:
+                trees.append(Squashfs(path))
+                stack.callback(trees[-1].close)
+            return trees
+
+        trees = [opened(paths) for paths in (layers.apt, layers.packages, layers.tail)]
         executable = lock.base.executable
         return layers_judged(_document(lock), rootfs, *trees, executable=executable, searched=searched)
 
@@ -91,20 +100,20 @@ def base_judged(lock: dict[str, Any], base: Rootfs) -> Judgement:
 def layers_judged(
     lock: dict[str, Any],
     base: Rootfs,
-    apt: Tree | None,
-    packages: Tree | None,
-    tail: Tree | None,
+    apt: Sequence[Tree],
+    packages: Sequence[Tree],
+    tail: Sequence[Tree],
     *,
     executable: str | None = None,
     searched: tuple[str, ...] = (),
 ) -> Judgement:
     """As `judge_layers`, of trees; `executable` is the Python of the lock."""
     at_base = view_of(base, searched)
-    by_apt, after_apt = _with_layer(at_base, apt, searched)
-    by_packages, installed = _with_layer(after_apt, packages, searched)
-    by_tail, finished = _with_layer(installed, tail, searched)
+    by_apt, after_apt = _with_layers(at_base, apt, searched)
+    by_packages, installed = _with_layers(after_apt, packages, searched)
+    by_tail, finished = _with_layers(installed, tail, searched)
     notes: list[str] = []
-    if apt is not None:
+    if apt:
         order = search_order(after_apt.rootfs, executable)
         old, new = states(lock, at_base, after_apt, by_apt)
         owner = _owner_in(after_apt.rootfs, by_apt)
@@ -125,12 +134,12 @@ def layers_judged(
     return replace(_judgement(True, lines), sites=frozenset(finished.sites))
 
 
-def _with_layer(earlier: View, layer: Tree | None, searched: tuple[str, ...]) -> tuple[Touched, View]:
-    if layer is None:
+def _with_layers(earlier: View, layers: Sequence[Tree], searched: tuple[str, ...]) -> tuple[Touched, View]:
+    if not layers:
         return Touched(), earlier
-    alone = Rootfs(layer, earlier.rootfs.label, "layer")
-    touched = Touched.by([alone])
-    return touched, view_over(earlier, earlier.rootfs.over([layer]), touched, [alone], searched)
+    alone = [Rootfs(layer, earlier.rootfs.label, "layer") for layer in layers]
+    touched = Touched.by(alone)
+    return touched, view_over(earlier, earlier.rootfs.over(layers), touched, alone, searched)
 
 
 def _document(lock: Lock) -> dict[str, Any]:

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import json
 import shlex
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from toolkit.pins.guard.payload.log_lines import END
-from toolkit.pins.guard.trials import import_step
+from toolkit.pins.guard.trials import ImportStep, import_step
 from toolkit.pins.lock.document import lock_document
 from toolkit.support.text import part_braces
 
 if TYPE_CHECKING:
-    from toolkit.pins.guard.trials import ImportStep
     from toolkit.pins.lock.model import Lock
 
 # Where ctk binds a directory with uv's program; /mnt is in every image, and a bind onto what is not there ends a build.
@@ -107,9 +106,10 @@ def layer_scripts(
     Nothing of the base is hashed in the container, and nothing is imported: what will be imported, and with which
     environment, is not in these texts, so that a change of it repeats no script. `packages` is the text that contains
     INSTALL, `rest` all that comes after it. `may_install`: whether a user's own commands are in `rest`, which need the
-    constraint file.
+    constraint file. Why a package is installed is in none of them, either.
     """
     if lock is not None:
+        lock = replace(lock, packages=tuple(replace(package, required_by=()) for package in lock.packages))
         packages = packages and _constrained(lock, packages)
         rest = _constrained(lock, rest) if rest and may_install else rest
     return LayerScripts(
@@ -139,10 +139,10 @@ ctk_guard_run imports </dev/null"""
 
 def _constrained(lock: Lock, script: str) -> str:
     """`script` with the guard's tools, under the constraint file."""
-    return _isolated(lock, None, "\n".join(("ctk_guard_run constraint", *_CONSTRAINED, script)))
+    return _isolated(lock, ImportStep(()), "\n".join(("ctk_guard_run constraint", *_CONSTRAINED, script)))
 
 
-def _isolated(lock: Lock, wanted: ImportStep | None, script: str, more: tuple[str, ...] = ()) -> str:
+def _isolated(lock: Lock, wanted: ImportStep, script: str, more: tuple[str, ...] = ()) -> str:
     """`script` with the guard's tools, and the files `more` of them, of which nothing stays."""
     parts = [
         *_tools(lock, wanted, more),

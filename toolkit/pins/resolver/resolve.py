@@ -214,14 +214,14 @@ def find_releases(uv: Uv, question: Question, answer: Answer) -> tuple[Answer, d
     The answer comes back with the versions of what the recipe gives by an address: uv tells them here only.
     """
     found: dict[str, list[File]] = {}
-    versions = dict(answer.installed)
+    versions, places = dict(answer.installed), _given_places(question)
     for entry in release_entries(uv, question, versions):
         name = canonicalize_name(entry["name"])
         versions[name] = versions.get(name) or entry.get("version", "")
         files = [*entry.get("wheels", []), *([entry["sdist"]] if "sdist" in entry else [])]
         files += [entry["archive"]] if "archive" in entry else []
         for file in files:
-            _require_safe(file["url"], question)
+            _require_safe(file["url"], places)
         found.setdefault(name, []).extend(
             File(file_name(file["url"]), file["url"], file.get("hashes", {}).get("sha256"), file.get("upload-time"))
             for file in files
@@ -229,13 +229,18 @@ def find_releases(uv: Uv, question: Question, answer: Answer) -> tuple[Answer, d
     return replace(answer, installed=versions), found
 
 
-def _require_safe(url: str, question: Question) -> None:
+def _given_places(question: Question) -> tuple[str, ...]:
+    """The addresses that the indexes and the recipe give."""
+    given = (Requirement(line).url or "" for line in question.packages)
+    return (*index_places(), *(index.url for index in question.indexes), *given)
+
+
+def _require_safe(url: str, places: Sequence[str]) -> None:
     """Raise ProgramFailed (`unsafe-link`) for an address to which neither an index nor the recipe may lead.
 
     uv 0.13 follows a link of an index to a file of this host.
     """
-    given = (Requirement(line).url or "" for line in question.packages)
-    if not any(may_lead(place, url) for place in (*index_places(), *(index.url for index in question.indexes), *given)):
+    if not any(may_lead(place, url) for place in places):
         raise unsafe_link(file_name(url), "a package index")
 
 
