@@ -31,6 +31,7 @@ pytestmark = pytest.mark.programs
 SLURM = Scheduler.SLURM
 SCHEDULERS = (SLURM, Scheduler.GRID_ENGINE, Scheduler.OPENPBS)
 RUNTIME = """#!/bin/bash
+[[ $1 != buildcfg ]] || exit 1
 until [[ $1 == */trial.sif ]]; do shift; done
 shift
 node=${SLURMD_NODENAME:-$HOSTNAME}

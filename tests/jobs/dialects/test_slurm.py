@@ -34,14 +34,14 @@ def test_image_is_named_where_the_container_has_variables() -> None:
 
 
 def test_several_tasks_are_started_by_srun_and_one_is_not() -> None:
-    assert 'srun --export=ALL "$runtime" --quiet exec' in script_text(
+    assert 'srun --export=ALL bash -c "$protected" "$image" "$runtime" --quiet exec' in script_text(
         Job("x", "./x.sif", ("true",), nodes=2), SLURM, ""
     )
     assert "srun" not in script_text(Job("x", "./x.sif", ("true",), nodes=1, cpus_per_task=2), SLURM, "")
 
 
 def test_the_plain_script_can_be_read_at_once() -> None:
-    assert len((GOLDEN / "no-gate.sbatch").read_text().splitlines()) <= 126
+    assert len((GOLDEN / "no-gate.sbatch").read_text().splitlines()) <= 165
 
 
 def test_gate_is_in_scripts_that_ask_for_gpus_and_names_no_framework() -> None:

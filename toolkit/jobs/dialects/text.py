@@ -64,6 +64,7 @@ def _values(job: Job, dialect: Dialect, marker: str) -> dict[str, object]:
         "environment": container_environment().items(),
         "env_file": quoted(job.env_file) if job.env_file else None,
         "inherited": job.inherited,
+        "launched": bool(launcher),
         "launch": bool(launcher) and not slurm,
         "nodes": job.nodes or 1,
         "signals": SIGNALS,
@@ -100,8 +101,9 @@ def _threads(job: Job, dialect: Dialect) -> str | None:
 def _command(job: Job, launcher: Sequence[str]) -> str:
     # A function of the script cannot be the program of `exec`: it ends in one itself.
     start = [] if launcher[:1] == ("launch",) else ["exec"]
+    shell = ["bash", "-c", '"$protected"', '"$image"'] if launcher else []  # on each node, see blocks/fuse.j2
     command = line_buffered(job.command) if job.line_buffered else job.command
-    return " ".join([*start, *launcher, *_container(job, ('"${check[@]}"',)), *map(quoted, command)])
+    return " ".join([*start, *launcher, *shell, *_container(job, ('"${check[@]}"',)), *map(quoted, command)])
 
 
 def _container(job: Job, check: Sequence[str]) -> list[str]:
