@@ -27,6 +27,8 @@ FRAMEWORKS = {
     "xgboost": {"3.1": ["nvidia-nccl-cu12"]},
     "tensorflow": {"2.21.0": []},
     "tensorflow-cpu": {"2.21.0": []},
+    "keras": {"2.15.0": [], "3.4.1": []},
+    "keras-bert": {"0.89.0": ["keras"]},
 }
 GH200, V100 = Target(("GH200",), None, ("aarch64",)), Target(("V100",))
 
@@ -122,6 +124,14 @@ def test_framework_that_reads_data_for_another_one_on_the_gpu_is_noted(uv: Uv) -
     assert "tensorflow-cpu 2.21.0 is TensorFlow for the CPU only: only PyTorch computes on the GPU" in noted
     with pytest.raises(CheckFailed, match=r"tensorflow-cpu 2\.21\.0 is TensorFlow for the CPU only"):
         notes(uv, replace(recipe("tensorflow-cpu"), target=V100), "x86_64")
+
+
+@pytest.mark.index
+def test_package_that_imports_and_fails_in_use_is_noted(uv: Uv) -> None:
+    noted = notes(uv, recipe("keras-bert"), "x86_64")
+    assert "keras-bert 0.89.0 can be imported beside keras 3.4.1, but get_model fails" in noted
+    assert "Use a base with Keras 2" in noted
+    assert "fails" not in notes(uv, recipe("keras-bert", "keras<3"), "x86_64")
 
 
 def test_lock_that_was_not_judged_for_a_gpu_is_out_of_date_for_one() -> None:

@@ -13,6 +13,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from toolkit.inventory.knowledge.frameworks import knowledge, matches
+from toolkit.inventory.knowledge.in_use import failing_in_use
 from toolkit.inventory.knowledge.names import names
 from toolkit.pins.guard.trials import import_step
 from toolkit.pins.index.wheels import serves_architecture
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
     from toolkit.pins.index.uv import Uv
     from toolkit.pins.lock.model import LockedPackage
     from toolkit.pins.lock.protected import ProtectedSet
+    from toolkit.pins.resolver.resolve import Resolution
     from toolkit.recipes.model import Base, Recipe
 
 _FORM = 5  # of the lock: a ctk with other rules raises it, and every older lock is stale
@@ -135,6 +137,7 @@ def make_lock(
             *strangers,
             *resolution.notes,
             *(f"{bound.name} {added[bound.name]} may not work: {bound.why}" for bound in unfit),
+            *(f"{problem}. {fix}" for problem, fix in failing_in_use(_together(target, resolution))),
             *other_builds(protected, knowledge(), added),
             *second_frameworks(target, knowledge(), added, brought_by),
             *sources.notes(target, recipe.apt, recipe.name),
@@ -144,6 +147,15 @@ def make_lock(
         own=own,
     )
     return replace(lock, notes=(*lock.notes, *_skipped_for_nothing(recipe, lock)))
+
+
+def _together(target: PythonTarget, resolution: Resolution) -> dict[str, str]:
+    """The versions in the image, by name."""
+    return {
+        **{name: found.version for name, found in target.installed.items()},
+        **dict(pin.split("==") for pin in resolution.assumed),
+        **{package.name: package.version for package in resolution.packages},
+    }
 
 
 def _skipped_for_nothing(recipe: Recipe, lock: Lock) -> tuple[str, ...]:

@@ -40,6 +40,16 @@ def test_companions(
     assert found.verdict.value == verdict
 
 
+@pytest.mark.parametrize(("keras", "found"), [("3.4.1", {"fails-in-use"}), ("2.15.0", set())])
+def test_package_that_imports_and_fails_in_use_is_a_warning(keras: str, found: set[str]) -> None:
+    version = "2.18.1" if keras.startswith("3") else "2.15.1"
+    others = (dist("keras", keras), dist("keras-bert", "0.89.0"))
+    judged = audit(framework("tensorflow", version, GPU, *others), framework("torch", "2.5.1", GPU, *others))
+    assert codes(judged) & {"fails-in-use"} == found
+    assert codes(judged, "error") == set()
+    assert len([finding for finding in judged.findings if finding.code == "fails-in-use"]) == len(found)
+
+
 def test_a_jax_plugin_of_another_version_is_ignored_by_jax() -> None:
     parts = (dist("jaxlib", "0.6.2"), dist("jax-cuda12-plugin", "0.6.0"), dist("jax-cuda12-pjrt", "0.6.2"))
     found = audit(framework("jax", "0.6.2", GPU, *parts))

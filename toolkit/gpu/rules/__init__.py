@@ -52,6 +52,7 @@ IMAGE_RULES: tuple[Rule[ImageCase], ...] = (
     driver.base_requires_cuda,
     duplicates.duplicate_module,
     duplicates.shadowed_distribution,
+    companions.fails_in_use,
     image.mixed_cuda_wheels,
     image.mixed_installers,
     image.architecture,

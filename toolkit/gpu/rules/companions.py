@@ -10,6 +10,7 @@ from packaging.requirements import InvalidRequirement, Requirement
 
 from toolkit.inventory.contents.markers import marker_environment
 from toolkit.inventory.knowledge.frameworks import is_prerelease, knowledge, satisfies
+from toolkit.inventory.knowledge.in_use import failing_in_use
 from toolkit.support.findings import Finding, Severity
 
 if TYPE_CHECKING:
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 
     from packaging.specifiers import SpecifierSet
 
-    from toolkit.gpu.facts import FrameworkCase, FrameworkFacts
+    from toolkit.gpu.facts import FrameworkCase, FrameworkFacts, ImageCase
     from toolkit.inventory.knowledge.frameworks import Incompatibility
 
 _NUMBERS = re.compile(r"\d+(?:\.\d+)*")
@@ -57,6 +58,17 @@ def incompatible_versions(case: FrameworkCase) -> Iterator[Finding]:
             f"{found.name} {found.version} beside {framework.title} {framework.distribution.version}: {rule.reason}.",
             f"Pin another version of {found.name} in the recipe; keep the base's {framework.title}.",
         )
+
+
+def fails_in_use(case: ImageCase) -> Iterator[Finding]:
+    """Distributions that can be imported beside the framework, and fail when they are used."""
+    told = set()
+    for framework in case.image.frameworks:
+        together = {name: found.version for name, found in framework.companions.items()}
+        for problem, fix in failing_in_use({**together, framework.name: framework.distribution.version}):
+            if problem not in told:
+                told.add(problem)
+                yield Finding("fails-in-use", Severity.WARNING, f"{problem}.", fix)
 
 
 def _refused(framework: FrameworkFacts) -> Iterator[Incompatibility]:
