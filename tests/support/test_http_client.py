@@ -161,6 +161,19 @@ def test_the_first_interruption_ends_all_connections(phase: str, monkeypatch: py
             assert _waiting() <= before
 
 
+def test_a_stop_just_before_the_connection_is_known_ends_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    guard = http_client._Guard(SMALL)
+
+    class Late(socket.socket):
+        def fileno(self) -> int:
+            guard.stop()
+            return super().fileno()
+
+    monkeypatch.setattr(socket, "create_connection", lambda *_: Late())
+    with pytest.raises(InterruptedError):
+        guard._connect(("host", 80), 1)
+
+
 def test_the_time_to_write_what_came_does_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(http_client, "WINDOW", 0.2)
     with (

@@ -12,6 +12,8 @@ from toolkit.support.errors import WrongInput
 from toolkit.support.findings import Finding, Severity
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from toolkit.recipes.catalogue import Catalogue
     from toolkit.recipes.model import Base, Recipe
 
@@ -28,8 +30,9 @@ def list_recipes(json: _Json = False) -> None:
 
     catalogue = Catalogue.here()
     bases = catalogue.bases()
-    recipes, broken = _read_all(catalogue, bases)
-    whose = {name: "own" if catalogue.is_own(path) else "shipped" for name, path in catalogue.paths().items()}
+    paths = catalogue.paths()  # once: a file may come or go meanwhile
+    recipes, broken = _read_all(catalogue, paths, bases)
+    whose = {name: "own" if catalogue.is_own(path) else "shipped" for name, path in paths.items()}
     findings = [
         Finding("broken-recipe", Severity.ERROR, f"{name}: {error.message}", error.fix) for name, error in broken
     ]
@@ -51,10 +54,12 @@ def list_recipes(json: _Json = False) -> None:
         suggest("ctk build keras-bert")
 
 
-def _read_all(catalogue: Catalogue, bases: dict[str, Base]) -> tuple[list[Recipe], list[tuple[str, WrongInput]]]:
+def _read_all(
+    catalogue: Catalogue, names: Iterable[str], bases: dict[str, Base]
+) -> tuple[list[Recipe], list[tuple[str, WrongInput]]]:
     """The recipes, and the names and errors of those that cannot be read."""
     recipes, broken = [], []
-    for name in catalogue.paths():
+    for name in names:
         try:
             recipes.append(catalogue.recipe(name, bases=bases))
         except WrongInput as error:

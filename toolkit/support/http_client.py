@@ -223,6 +223,9 @@ class _Guard:
         if isinstance(answer, BaseException):
             raise answer
         self._descriptor = answer.fileno()
+        if not answers.empty():  # stopped before there was a descriptor to wake
+            answer.close()
+            raise InterruptedError("stopped")
         return answer
 
     def patience(self, timeout: float | None) -> float | None:

@@ -15,7 +15,6 @@ from toolkit.inventory.formats.images import open_image
 from toolkit.inventory.formats.squashfs import Squashfs
 from toolkit.inventory.formats.tree import EntryKind
 from toolkit.support.errors import WrongInput
-from toolkit.support.findings import Verdict
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -47,7 +46,7 @@ def test_a_file_that_claims_to_be_four_gigabytes(tmp_path: Path) -> None:
 
 @pytest.mark.programs
 def test_a_directory_that_contains_itself(tmp_path: Path) -> None:
-    """A directory whose inode points at its parent's listing: a path through it is as long as it is written."""
+    """A directory whose inode points at its parent's listing: unsquashfs refuses it as well."""
     root = fill(tmp_path / "root", {"usr/a/b/c": b"x"})
     image = squash(root, tmp_path / "x.squashfs", "-noI", "-noD", "-noF")
     parent, directory = inode_at(image), inode_at(image, "usr")
@@ -55,9 +54,24 @@ def test_a_directory_that_contains_itself(tmp_path: Path) -> None:
     content[directory + 16 : directory + 32] = content[parent + 16 : parent + 32]
     image.write_bytes(content)
     with open_image(image) as rootfs:
-        assert rootfs.names("/usr/usr/usr") == ("usr",)
-        assert rootfs.kind("/" + "usr/" * 200) is EntryKind.DIRECTORY
-        assert audit_image(image, TargetMachine()).verdict is Verdict.NO_FRAMEWORK
+        assert rootfs.kind("/usr") is EntryKind.DIRECTORY
+        with pytest.raises(WrongInput, match="a directory is in it twice"):
+            list(rootfs.walk(lambda _path: True))
+    with pytest.raises(WrongInput, match="a directory is in it twice"):
+        audit_image(image, TargetMachine())
+
+
+@pytest.mark.programs
+def test_a_directory_with_two_names(tmp_path: Path) -> None:
+    """Each level doubles the number of paths: thirty directories have as many as a disk has room for."""
+    root = fill(tmp_path / "root", {"a/": b"", "b/c/d": b""})
+    image = squash(root, tmp_path / "x.squashfs", "-noI", "-noD", "-noF")
+    content = bytearray(image.read_bytes())
+    first, second = (content.index(struct.pack("<HH", 1, 0) + name) - 4 for name in (b"a", b"b"))
+    content[first : first + 4] = content[second : second + 4]
+    image.write_bytes(content)
+    with open_image(image) as rootfs, pytest.raises(WrongInput, match="a directory is in it twice"):
+        list(rootfs.walk(lambda _path: True))
 
 
 @pytest.mark.parametrize("compression", ["gzip", "zstd", "xz", "lz4", "lzo", "lzma"])

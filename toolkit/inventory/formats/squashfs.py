@@ -80,6 +80,7 @@ class Squashfs:
             self._file.close()
             raise
         self._listed = 0
+        self._above: dict[int, int] = {}  # the directory that a directory is in
         self._directory = lru_cache(maxsize=512)(self._list)
         self._block = lru_cache(maxsize=24)(self._read_block)  # at most 24 MiB, at the usual block size 3 MiB
 
@@ -198,6 +199,9 @@ class Squashfs:
                 raise corrupt(self.label, "it has too many entries")
         if any("/" in name or "\0" in name or name in (".", "..") for name in found):
             raise corrupt(self.label, "a file name has an invalid character")
+        inner = [entry.reference for entry in found.values() if entry.kind is EntryKind.DIRECTORY]
+        if len({*inner}) < len(inner) or any(self._above.setdefault(inode, reference) != reference for inode in inner):
+            raise corrupt(self.label, "a directory is in it twice")  # a tree without an end, or of 2^n paths
         return found
 
     def _kind(self, type_: int, reference: int) -> EntryKind:
