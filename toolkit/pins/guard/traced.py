@@ -51,16 +51,17 @@ class ImportTrace:
     """What an import asked for; the paths are those inside the image, without symlinks.
 
     `names`: the topmost modules, whether they are there or not. `distributions`: those asked for by name. `lists`: it
-    looked at all there are. `started`: the programs, there or not, that read nothing but the system's directories.
-    `starts`: it started another one. `complete`: nothing was missed. `paths`: files outside
-    `directories`, where modules are searched, and `prefixes`, those of the interpreter. `programs` and `libraries` are
-    the directories in PATH and LD_LIBRARY_PATH.
+    looked at all there are; `points`: at their entry points alone. `started`: the programs, there or not, that read
+    nothing but the system's directories. `starts`: it started another one. `complete`: nothing was missed. `paths`:
+    files outside `directories`, where modules are searched, and `prefixes`, those of the interpreter. `programs` and
+    `libraries` are the directories in PATH and LD_LIBRARY_PATH.
     """
 
     names: tuple[str, ...]
     distributions: tuple[str, ...]
     started: tuple[str, ...]
     lists: bool
+    points: bool
     starts: bool
     complete: bool
     paths: tuple[str, ...]
@@ -168,7 +169,8 @@ class _Rule:
             self._tops[top] = self._matters_as_top(top, first)
         extension = posixpath.splitext(first)[1]
         if self._tops[top] or extension in _INFORMATION:
-            return self._tops[top] or (last == "entry_points.txt" and self._has_entry_points(entry))
+            points = self._trace.points and last == "entry_points.txt"
+            return self._tops[top] or (points and self._has_entry_points(entry))
         # The loader finds a library by its name alone, on the path that another one gives. The vendored ones in
         # NAME.libs have names of their own.
         return last.startswith("lib") and ".so" in last and extension != ".libs"
