@@ -65,7 +65,7 @@ def test_layers_above_one_that_is_not_kept_are_not_kept(here: Path) -> None:
 
 def test_packages_are_laid_over_the_kept_layer_to_which_the_lock_adds_least(here: Path) -> None:
     recipe, plan, there = planned(here, HUB, DIGEST)
-    locks = {names: replace(SMALL, packages=tuple(map(_wheel, names)), builds=()) for names in ("a", "ab", "abc")}
+    locks = {names: replace(SMALL, packages=tuple(map(locked_wheel, names)), builds=()) for names in ("a", "ab", "abc")}
     plan = replace(plan, locked=Found(locks["abc"], here / "x.lock.toml"))
     there.locks.cache.mkdir(parents=True, exist_ok=True)
     before = key_of_base(recipe, here / "base.sif", plan, there)
@@ -87,7 +87,7 @@ def test_packages_are_laid_over_the_kept_layer_to_which_the_lock_adds_least(here
     assert list(kept_layers(steps, recipe, here / "base.sif", plan, there)) == [LayerName.PACKAGES]
 
 
-def _wheel(name: str) -> LockedPackage:
+def locked_wheel(name: str) -> LockedPackage:
     return LockedPackage(name, "1.0", f"{name}-1.0-py3-none-any.whl", SHA)
 
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 SITE = "usr/lib/python3/dist-packages"
 TORCH = ImportedPackage("torch", ("torch",), framework=True)
 TRACE = ImportTrace(
-    ("torch", "numpy"), (), (), False, False, True, (), (f"/{SITE}",), ("/usr/bin",), (), ("/usr",)
+    ("torch", "numpy"), (), (), False, False, False, True, (), (f"/{SITE}",), ("/usr/bin",), (), ("/usr",)
 )  # as of a small framework
 
 

@@ -208,6 +208,15 @@ def test_import_that_lists_all_packages_notices_each_and_no_other_file(code: str
         assert noticed(trace, before, after)
 
 
+def test_entry_points_are_noticed_by_what_asks_for_them() -> None:
+    with two_trees() as (before, after):
+        write(after, f"{SITE}/other-1.0.dist-info/entry_points.txt", POINTS.format(group="framework"))
+        assert noticed(imported(before)[1], before, after)
+        _, trace = imported(before, "import importlib.metadata\n")
+        shutil.copyfile(before / SITE / "framework/__init__.py", after / SITE / "framework/__init__.py")
+        assert not noticed(trace, before, after)
+
+
 def test_program_of_the_system_is_noticed_only_where_it_is_replaced() -> None:
     code = "import subprocess\ntry:\n    subprocess.run(['fc-list'])\nexcept OSError:\n    pass\n"
     code += "subprocess.run(['/sbin/ldconfig', '-p'], env={'LC_ALL': 'C'}, stdout=subprocess.DEVNULL)\n"

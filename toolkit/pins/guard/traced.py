@@ -51,16 +51,17 @@ class ImportTrace:
     """What an import asked for; the paths are those inside the image, without symlinks.
 
     `names`: the topmost modules, whether they are there or not. `distributions`: those asked for by name. `lists`: it
-    looked at all there are. `started`: the programs, there or not, that read nothing but the system's directories.
-    `starts`: it started another one. `complete`: nothing was missed. `paths`: files outside
-    `directories`, where modules are searched, and `prefixes`, those of the interpreter. `programs` and `libraries` are
-    the directories in PATH and LD_LIBRARY_PATH.
+    looked at all there are; `points`: at their entry points alone. `started`: the programs, there or not, that read
+    nothing but the system's directories. `starts`: it started another one. `complete`: nothing was missed. `paths`:
+    files outside `directories`, where modules are searched, and `prefixes`, those of the interpreter. `programs` and
+    `libraries` are the directories in PATH and LD_LIBRARY_PATH.
     """
 
     names: tuple[str, ...]
     distributions: tuple[str, ...]
     started: tuple[str, ...]
     lists: bool
+    points: bool
     starts: bool
     complete: bool
     paths: tuple[str, ...]
@@ -122,6 +123,7 @@ class _Rule:
         self._trace, self._layer, self._base = trace, layer, base
         self._names = {*trace.names, *_AT_START}
         self._distributions = {canonicalize_name(name) for name in trace.distributions}
+        self._tops: dict[str, bool] = {}
         self._searched = sorted(trace.directories, key=len, reverse=True)
 
     def effects(self, path: str, entry: Any) -> Iterator[bool]:
@@ -162,17 +164,25 @@ class _Rule:
         first, last = parts[0], parts[-1]
         if first == "__pycache__":
             return len(parts) > 1 and parts[1].partition(".")[0] in self._names
-        if self._is_in_base(posixpath.join(directory, first)) or first.endswith((".pth", ".egg-link", ".egg")):
-            return True
-        stem, extension = posixpath.splitext(first)
-        if extension in _INFORMATION:
-            if canonicalize_name(stem.partition("-")[0]) in self._distributions:
-                return True
-            return last == "entry_points.txt" and self._has_entry_points(entry)
+        top = posixpath.join(directory, first)
+        if top not in self._tops:  # with thousands of files in it
+            self._tops[top] = self._matters_as_top(top, first)
+        extension = posixpath.splitext(first)[1]
+        if self._tops[top] or extension in _INFORMATION:
+            points = self._trace.points and last == "entry_points.txt"
+            return self._tops[top] or (points and self._has_entry_points(entry))
         # The loader finds a library by its name alone, on the path that another one gives. The vendored ones in
         # NAME.libs have names of their own.
-        is_library = last.startswith("lib") and ".so" in last and extension != ".libs"
-        return is_library or first.partition(".")[0] in self._names
+        return last.startswith("lib") and ".so" in last and extension != ".libs"
+
+    def _matters_as_top(self, path: str, name: str) -> bool:
+        """Whether anything in an entry of a directory where modules are searched may be read."""
+        if self._is_in_base(path) or name.endswith((".pth", ".egg-link", ".egg")):
+            return True
+        stem, extension = posixpath.splitext(name)
+        if extension in _INFORMATION:
+            return canonicalize_name(stem.partition("-")[0]) in self._distributions
+        return name.partition(".")[0] in self._names
 
     def _has_entry_points(self, entry: Any) -> bool:
         """Whether others than scripts are in it: any group can be what an import looks for."""

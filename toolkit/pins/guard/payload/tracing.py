@@ -22,7 +22,7 @@ class Trace:
         self.names = set()
         self.distributions = set()
         self.started = set()
-        self.lists = self.starts = False
+        self.lists = self.points = self.starts = False
         self.paths = set()
         self.searched = ()
         self.ignored = HOST_PATHS
@@ -44,7 +44,9 @@ class Trace:
         name = getattr(context, "name", None)
         if name:
             self.distributions.add(name)
-        elif not for_entry_points():
+        elif for_entry_points():
+            self.points = True
+        else:
             self.lists = True
         return ()
 
@@ -78,6 +80,7 @@ class Trace:
             "distributions": sorted(self.distributions),
             "started": sorted(self.started),
             "lists": self.lists,
+            "points": self.points,
             "starts": self.starts,
             "complete": self.complete and len(self.paths) <= MAX_PATHS and sys.meta_path[:1] == [self],
             "paths": sorted(self.paths),
