@@ -57,7 +57,14 @@ def rows(page: str) -> list[list[str]]:
 
 
 def is_command(text: str) -> bool:
-    return text.startswith(("ctk ", "--")) or text in ("COMPLETED", "401", "403", "429", "denied", "damaged when it was packed")
+    return text.startswith(("ctk ", "--")) or text in (
+        "COMPLETED",
+        "401",
+        "403",
+        "429",
+        "denied",
+        "damaged when it was packed",
+    )
 
 
 def is_explained(text: str) -> bool:

@@ -260,7 +260,9 @@ def test_submit_prints_the_number_and_slurm_s_refusal(jobs: Jobs) -> None:
     document = json.loads(done.stdout)
     assert jobs.finish(document["job_id"]) == "COMPLETED"
     assert "ended with status 0" in (jobs.directory / document["log"]).read_text()
-    refused = user.ctk(*words, "--cluster", "slurm", "--partition", "nowhere", "--", "true", cwd=jobs.directory, env=env, status=4)
+    refused = user.ctk(
+        *words, "--cluster", "slurm", "--partition", "nowhere", "--", "true", cwd=jobs.directory, env=env, status=4
+    )
     assert "invalid partition" in refused.stderr
 
 

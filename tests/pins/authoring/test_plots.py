@@ -36,7 +36,9 @@ def test_japanese_text_of_a_plot_needs_a_font(line: str) -> None:
     assert not font_note(imports(f"import torch\n{line}\n")), "nothing of it draws"
 
 
-@pytest.mark.parametrize("line", ['print("損失")', "# 学習曲線", 'plt.title("loss")', 'open("結果.txt")', "plt.title(x)"])
+@pytest.mark.parametrize(
+    "line", ['print("損失")', "# 学習曲線", 'plt.title("loss")', 'open("結果.txt")', "plt.title(x)"]
+)
 def test_other_text_needs_no_font(line: str) -> None:
     assert not font_note(imports(f"import matplotlib.pyplot as plt\n{line}\n"))
 

@@ -20,7 +20,9 @@ _PLOTTERS = ("matplotlib", "seaborn", "pandas")
 # They bring a font of their own.
 _WITH_FONT = ("japanize_matplotlib", "matplotlib_fontja")
 # Methods of matplotlib's figures and axes that draw their texts, and arguments that become one.
-_DRAWING = re.compile(r"(?:set_)?(?:title|[xyz]label|[xyz]ticklabels)|suptitle|sup[xy]label|text|annotate|legend|[xyz]ticks")
+_DRAWING = re.compile(
+    r"(?:set_)?(?:title|[xyz]label|[xyz]ticklabels)|suptitle|sup[xy]label|text|annotate|legend|[xyz]ticks"
+)
 _ARGUMENTS = ("label", "labels", "title", "xlabel", "ylabel")
 
 
