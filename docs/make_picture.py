@@ -29,6 +29,7 @@ _COMMANDS = (
     "ctk new mine --from train.py",
     "ctk audit trial.sif",
     "ctk sbatch --job-name trial --gpus 1 --time 2:00:00",
+    "ctk sbatch --job-name trial --gpus 0 --time 2:00:00",
 )
 
 
@@ -43,7 +44,10 @@ def main(image: Path) -> None:
             screen.print(Text.assemble(("$ ", "dim"), (command, "bold")))
             # Where the temporary directory lies is of no interest to a reader.
             output = output_of(command, Path(directory)).replace(f"{directory}/", "")
-            screen.print(Text.from_ansi(output), soft_wrap=True)
+            lines = Text.from_ansi(output).split("\n")
+            # What a terminal shows only while the command works begins with a spinner.
+            kept = [line for line in lines if not re.match("[\u2800-\u28ff]", line.plain)]
+            screen.print(Text("\n").join(kept), soft_wrap=True)
             screen.print()
     svg = screen.export_svg(title="ctk", theme=MONOKAI, unique_id="ctk")
     # The reader's own fixed-width font will do: a page that shows the picture should fetch nothing from elsewhere.

@@ -270,6 +270,8 @@ def test_the_picture_is_whole_and_fetches_nothing() -> None:
     assert "url(http" not in picture
     words = picture.replace("&#160;", " ")
     assert all(f">ctk {command}" in words for command in ("new", "audit", "sbatch"))
+    # Of an image that cannot use the GPU, no job with one is shown as if it worked.
+    assert ("cpu-only" in words) == ("image-cannot-use-gpu" in words)
 
 
 def test_each_sentence_on_security_names_tests_that_exist() -> None:

@@ -73,3 +73,12 @@ def test_a_full_disk_comes_before_what_it_broke() -> None:
     error = explained(POST, "+ pip install thing", NO_COMPILER, "FATAL:   write /x: no space left on device")
     assert error.code == "disk-full"
     assert "gcc" not in error.message
+
+
+@pytest.mark.parametrize(
+    ("recipe", "words"), [(RECIPE, "correct `apt` in the recipe."), (None, "correct the command in %post.")]
+)
+def test_fix_names_where_the_user_wrote_the_package(recipe: Recipe | None, words: str) -> None:
+    error = explained(POST, "+ apt-get install nosuch", "E: Unable to locate package nosuch", recipe=recipe)
+    assert error.code == "missing-apt-package"
+    assert (error.fix or "").endswith(words)

@@ -213,3 +213,11 @@ def test_image_in_place_of_the_command_is_told(ground: Ground) -> None:
     status, said = ground.sbatch("--gpus", "1", program=("other.sif", "python", "train.py"))
     assert "other.sif is an image. For a job in it: --image other.sif python train.py" in said
     assert (status, ground.written) == (2, False)
+
+
+def test_gpu_for_an_image_without_a_framework_is_noted(ground: Ground) -> None:
+    ground.image({})
+    status, said = ground.sbatch("--gpus", "1")
+    assert (status, ground.written) == (0, True)
+    assert "has no GPU framework that ctk knows, and the job requests a GPU" in said
+    assert "no GPU framework" not in ground.sbatch("--gpus", "0")[1]

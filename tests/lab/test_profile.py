@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -13,6 +13,9 @@ from toolkit.lab.plan import LabPlan
 from toolkit.lab.profile import lab_profile
 from toolkit.scheduler.detection import seconds_of
 from toolkit.scheduler.profile_file import load_profile
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Programs that only print, and flush nothing: Python, Python through a pipe, and a C program behind `--line-buffered`."""
+"""Programs that only print, and flush nothing: Python, Python through a pipe, and C behind `--line-buffered`."""
 
 from __future__ import annotations
 

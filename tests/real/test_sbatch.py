@@ -179,7 +179,7 @@ def test_a_job_in_the_wrong_directory_fails_instead_of_completing(jobs: Jobs) ->
 def test_slurm_reads_every_value_as_it_was_meant(jobs: Jobs) -> None:
     resources = ("--time", "1-2:3", "--mem", "512", "--cpus-per-task", "2", "--nodes", "2", "--gpus", "tesla:2")
     directives = ("--directive=--comment=two words # three", "--directive=--nice=5")
-    jobs.write("full", *resources, *directives, "--", "true")
+    jobs.write("full", "--cluster", "slurm", *resources, *directives, "--", "true")
     job = jobs.submit("full", "--hold")
     read = {
         field: jobs.show(job, field)
@@ -260,7 +260,9 @@ def test_submit_prints_the_number_and_slurm_s_refusal(jobs: Jobs) -> None:
     document = json.loads(done.stdout)
     assert jobs.finish(document["job_id"]) == "COMPLETED"
     assert "ended with status 0" in (jobs.directory / document["log"]).read_text()
-    refused = user.ctk(*words, "--cluster", "slurm", "--partition", "nowhere", "--", "true", cwd=jobs.directory, env=env, status=4)
+    refused = user.ctk(
+        *words, "--cluster", "slurm", "--partition", "nowhere", "--", "true", cwd=jobs.directory, env=env, status=4
+    )
     assert "invalid partition" in refused.stderr
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from toolkit.support import files
 from toolkit.support.errors import MissingOnHost, WrongInput
-from toolkit.support.files import format_size, free_space, locked, make_directory, write_atomically
+from toolkit.support.files import format_size, free_space, locked, make_directory, require_writable, write_atomically
 from toolkit.support.paths import WorkArea
 
 if TYPE_CHECKING:
@@ -117,3 +117,11 @@ with staging(pathlib.Path(sys.argv[1])) as directory:
 )
 def test_sizes(size_bytes: int, words: str) -> None:
     assert format_size(size_bytes) == words
+
+
+def test_read_only_directory_is_named_before_any_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    require_writable(tmp_path / "defs/mine.toml")
+    monkeypatch.setattr(os, "access", lambda path, _mode: path != tmp_path)
+    with pytest.raises(WrongInput, match=f"cannot write {tmp_path}/defs/mine.toml: {tmp_path} belongs to ") as caught:
+        require_writable(tmp_path / "defs/mine.toml")
+    assert caught.value.code == "not-writable"

@@ -87,6 +87,8 @@ def explain_failure(attempt: Attempt, status: int, lines: list[str], room: RoomW
 
 def _remedy(attempt: Attempt, found: Cause) -> str | None:
     if not found.apt:
+        if attempt.recipe is None and found.fix:  # only a recipe has a list of them
+            return found.fix.replace("`apt` in the recipe", "the command in %post")
         return found.fix
     if attempt.recipe is None:
         return f"Install it in %post: apt-get install -y {' '.join(found.apt)}"

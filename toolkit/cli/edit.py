@@ -15,6 +15,7 @@ from toolkit.cli.locks import BaseReader, KeepVersions, say_lock_change
 from toolkit.cli.output import live_steps, print_findings, print_json, say, suggest
 from toolkit.recipes.model import Bootstrap
 from toolkit.support.errors import CtkError, WrongInput
+from toolkit.support.files import require_writable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -275,6 +276,8 @@ def _apply(
     from toolkit.pins.lock.lockfile import write_lock
     from toolkit.pins.store import lost_sections
 
+    if edit.changed or edit.preferred:
+        require_writable(catalogue.own / f"{name}.toml")
     found, others = _resolve(catalogue, name, edit) if lock else ([], ())
     if edit.changed or edit.preferred:
         write_edit(edit, catalogue.own_copy(name))

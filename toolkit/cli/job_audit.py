@@ -42,7 +42,7 @@ def audit_for_job(
         return advise_gpu(job, found, findings, words)
     refusal = refuse_gpu(job, found)
     if refusal is None:
-        return findings
+        return (*findings, *note_unused(job, found))
     if not force:
         raise CheckFailed(
             f"the job asks for a GPU, but {refusal.message}",
@@ -65,6 +65,15 @@ def refuse_gpu(job: Job, found: Audit) -> Finding | None:
     cause = found.findings[0]
     message = f"{job.image} is {found.verdict}: {cause.message} [{cause.code}]"
     return Finding(_CANNOT, Severity.WARNING, message, cause.fix)
+
+
+def note_unused(job: Job, found: Audit) -> tuple[Finding, ...]:
+    """A note if the job asks for GPUs and nothing that ctk knows in its image uses one."""
+    if found.verdict is not Verdict.NO_FRAMEWORK:
+        return ()
+    message = f"{job.image} has no GPU framework that ctk knows, and the job requests a GPU"
+    fix = "For a CPU job: --gpus 0. Ignore this if the program uses CUDA itself."
+    return (Finding("gpu-without-framework", Severity.INFO, message, fix),)
 
 
 def advise_gpu(job: Job, found: Audit, findings: tuple[Finding, ...], words: Sequence[str]) -> tuple[Finding, ...]:

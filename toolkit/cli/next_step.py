@@ -21,8 +21,26 @@ def next_for_image(image: Path, verdict: Verdict | None) -> list[str]:
 
 
 def next_job(image: Path) -> list[str]:
-    """The job script for an image that sees the GPU."""
+    """The job script for an image that sees the GPU; for one that cannot use it, what `ctk build` suggests."""
+    verdict = _verdict(image)
+    if verdict in (Verdict.CPU_ONLY, Verdict.GPU_BROKEN, Verdict.NO_FRAMEWORK):
+        return next_for_image(image, verdict)
     return [*_job(image), *([] if _has_command(image) else ["python", "train.py"])]
+
+
+def _verdict(image: Path) -> Verdict | None:
+    from toolkit.builds.record import read_record
+    from toolkit.gpu.audit import audit_image
+    from toolkit.gpu.targets import machines
+    from toolkit.recipes.model import Target
+
+    record = read_record(image)
+    if record is not None and record.verdict is not None:
+        return record.verdict
+    try:
+        return audit_image(image, *machines(Target())).verdict
+    except WrongInput:  # an image that the runtime can start and ctk cannot read
+        return None
 
 
 def _job(image: Path) -> list[str]:

@@ -19,10 +19,10 @@ from toolkit.lab.modules import module_definition, write_modulefiles
 from toolkit.lab.observe import nodes
 from toolkit.lab.paths import choose_place, create
 from toolkit.lab.ports import choose_ports
+from toolkit.lab.profile import lab_profile
 from toolkit.lab.registry import Lab
 from toolkit.lab.requirements import find_programs
 from toolkit.lab.tracking import write_tracking
-from toolkit.lab.profile import lab_profile
 from toolkit.scheduler.environment import clean_environment
 from toolkit.support.enums import StrEnum
 from toolkit.support.errors import MissingOnHost, ProgramFailed, WrongInput

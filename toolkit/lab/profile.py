@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from toolkit.scheduler.profile_text import profile_text
@@ -20,18 +21,21 @@ def lab_profile(plan: LabPlan, place: LabPaths) -> str:
     """The text of the profile of a lab; its partitions are those of `slurm_conf`."""
     gpus = [plan.gpu_count(node) for node in plan.node_names]
     with_gpus = sum(count > 0 for count in gpus)
-    common = {
-        "cores": plan.cpus_per_node,
-        "memory": plan.memory_per_node * _MIB,
-        "gpus": max(gpus),
-        "gpu_types": (plan.gpu_type,) if with_gpus else (),
-    }
-    partitions = [
-        Partition("cpu", is_default=True, max_time=_DAY, default_time=_HOUR, max_nodes=plan.nodes, **common),
-        Partition("debug", max_time=5 * _MINUTE, default_time=_MINUTE, max_nodes=1, **common),
-    ]
+    cpu = Partition(
+        "cpu",
+        is_default=True,
+        max_time=_DAY,
+        default_time=_HOUR,
+        max_nodes=plan.nodes,
+        cores=plan.cpus_per_node,
+        memory=plan.memory_per_node * _MIB,
+        gpus=max(gpus),
+        gpu_types=(plan.gpu_type,) if with_gpus else (),
+    )
+    others = replace(cpu, is_default=False)
+    partitions = [cpu, replace(others, name="debug", max_time=5 * _MINUTE, default_time=_MINUTE, max_nodes=1)]
     if with_gpus:
-        partitions.append(Partition("gpu", max_time=_DAY, default_time=_HOUR, max_nodes=with_gpus, **common))
+        partitions.append(replace(others, name="gpu", max_nodes=with_gpus))
     profile = Profile(
         name=plan.name,
         path=place.profile(plan.name),

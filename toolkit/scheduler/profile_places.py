@@ -100,9 +100,7 @@ class Choice:
     origin: str | None = None
 
 
-def choose(
-    named: str | None, recipe: Choice | None, lab: Path | None, settings: Settings, site: Site
-) -> Choice | None:
+def choose(named: str | None, recipe: Choice | None, lab: Path | None, settings: Settings, site: Site) -> Choice | None:
     """The cluster that the command line names, else the recipe, `ctk lab env`, the user's settings or the site.
 
     None: nobody does. `lab` is the profile of the practice cluster that Slurm's programs use here.

@@ -332,6 +332,21 @@ def free_space(path: Path) -> int:
     return shutil.disk_usage(nearest_existing(path)).free
 
 
+def require_writable(path: Path) -> None:
+    """Raise WrongInput (`not-writable`) if this user cannot make or replace the file `path`: before work for it begins.
+
+    Root may write everywhere but on a read-only disk, which access(2) knows as well.
+    """
+    directory = nearest_existing(path.parent)
+    if not os.access(directory, os.W_OK | os.X_OK):
+        owner = user_name(directory.stat().st_uid)
+        raise WrongInput(
+            f"cannot write {path}: {directory} belongs to {owner}, or is read-only",
+            fix="Work in a directory of your own, or copy the project there.",
+            code="not-writable",
+        )
+
+
 def nearest_existing(path: Path) -> Path:
     """`path`, or the nearest directory above it that this user sees."""
     while path != path.parent and not os.path.exists(path):  # noqa: PTH110 - Path.exists fails below a directory that this user cannot enter

@@ -32,7 +32,7 @@ def test_a_finding_besides_the_device(log: str, code: str) -> None:
 
 TRACEBACK = 'Traceback (most recent call last):\n  File "train.py", line 1, in <module>\n'
 MODULE = "ModuleNotFoundError: No module named 'einops.layers'\n"
-TOKEN = "ctk: job 7 of cluster c, x, run 1 on n1, 2026-11-22 12:00:00 UTC, token 5e1c90ab32f7\n"
+ANNOUNCED = "ctk: job 7 of cluster c, x, run 1 on n1, 2026-11-22 12:00:00 UTC, token 5e1c90ab32f7\n"
 ENDED = "ctk[5e1c90ab32f7]: 2026-11-23 12:00:09 UTC ended with status "
 
 
@@ -59,7 +59,7 @@ ENDED = "ctk[5e1c90ab32f7]: 2026-11-23 12:00:09 UTC ended with status "
         ("[rank1]: " + TRACEBACK + "[rank1]: ValueError: bad\n", "program-exception", "ValueError: bad"),
         ("SyntaxError: invalid syntax\n", "program-exception", "SyntaxError: invalid syntax"),
         (TRACEBACK + "a.exceptions.Refused: no\n" + TRACEBACK + MODULE, "program-module-missing", "Line 6: "),
-        (TOKEN + TRACEBACK + MODULE + "more\n" * 200 + ENDED + "1\n", "program-module-missing", "Line 4: "),
+        (ANNOUNCED + TRACEBACK + MODULE + "more\n" * 200 + ENDED + "1\n", "program-module-missing", "Line 4: "),
         (
             TRACEBACK + "IndexError: x\n" + "slurmstepd: error: Detected 1 oom_kill event\n",
             "program-exception",
@@ -81,7 +81,7 @@ def test_exception_that_ended_a_program_is_the_cause(log: str, code: str, words:
         f"WARNING: no wandb ({MODULE.strip()})\n",
         TRACEBACK + MODULE + "epoch 1\n" * 200,
         TRACEBACK + MODULE + "Using device: cpu\n",
-        TOKEN + TRACEBACK + MODULE + ENDED + "0\n",
+        ANNOUNCED + TRACEBACK + MODULE + ENDED + "0\n",
         TRACEBACK + "AssertionError: Torch not compiled with CUDA enabled\n",  # which has a code of its own
     ],
 )

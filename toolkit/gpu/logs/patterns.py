@@ -34,7 +34,8 @@ class Kind(StrEnum):
     BEGIN: ctk's job script announces the token of its lines. GATE, NOT_STARTED: ctk's gate found no usable GPU, and
     ended the job. IDLE: some GPUs of the job were not used.
     TRACEBACK, EXCEPTION: how a Python program ended that may have failed for another reason. STATUS: ctk's job script
-    says how its program ended. TCP, RDMA, NO_RDMA: what NCCL talks over. TIME_LIMIT, HOST_MEMORY, CANCELLED: who ended the job. HARMLESS: nothing.
+    says how its program ended. TCP, RDMA, NO_RDMA: what NCCL talks over. TIME_LIMIT, HOST_MEMORY, CANCELLED: who ended
+    the job. HARMLESS: nothing.
     """
 
     USED = "used"

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from itertools import compress
 from typing import TYPE_CHECKING
 
-from toolkit.gpu.logs.notes import ESCAPES, MAX_OF_LINE, Notes, Span, matches_negative, may_match
+from toolkit.gpu.logs.notes import ENDS, ESCAPES, MAX_OF_LINE, Notes, Span, matches_negative, may_match
 from toolkit.gpu.logs.patterns import core_groups, is_negative
 from toolkit.inventory.formats.sif import is_sif
 
@@ -189,7 +189,9 @@ class _Lines:
             if word not in plain:
                 continue
             for core, candidates in cores:
-                found, complete = _rows_with(plain, core, few)
+                # Of the exceptions of a program only the last one counts.
+                ends = all(pattern.kind in ENDS for pattern in candidates)
+                found, complete = _rows_with(plain, core, _OF_A_CORE if ends else few)
                 for row in found:
                     rows.setdefault(row, []).extend(candidates)
                 if not complete and any(map(is_negative, candidates)):

@@ -43,7 +43,8 @@ def companion_out_of_step(case: FrameworkCase) -> Iterator[Finding]:
             Severity(pairing.severity),
             f"{companion.name} {companion.version} does not match {framework.title} {version}, which "
             f"needs {companion.name} {wanted}.",
-            f"Pin {companion.name}{wanted} in the recipe; changing {framework.title} instead would break GPU support.",
+            f"Pin {companion.name}{wanted} in the recipe or definition; "
+            f"changing {framework.title} instead would break GPU support.",
         )
 
 
@@ -56,7 +57,7 @@ def incompatible_versions(case: FrameworkCase) -> Iterator[Finding]:
             "incompatible-versions",
             Severity.WARNING if rule.severity == "warning" else Severity.ERROR,
             f"{found.name} {found.version} beside {framework.title} {framework.distribution.version}: {rule.reason}.",
-            f"Pin another version of {found.name} in the recipe; keep the base's {framework.title}.",
+            f"Pin another version of {found.name} in the recipe or definition; keep the base's {framework.title}.",
         )
 
 
@@ -114,7 +115,7 @@ def requires_another(case: FrameworkCase) -> Iterator[Finding]:
                 "companion-out-of-step",
                 Severity.ERROR,
                 f"{name} {companion.version} requires {framework.title} {unmet[0]}, and the image has {version}.",
-                f"Pin the version of {name} that is made for {framework.title} {release} in the recipe.",
+                f"Pin the version of {name} that is made for {framework.title} {release} in the recipe or definition.",
             )
 
 

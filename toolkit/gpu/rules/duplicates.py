@@ -45,7 +45,7 @@ def duplicate_module(case: ImageCase) -> Iterator[Finding]:
                     "duplicate-module",
                     Severity.WARNING,
                     f"{group.title}: {names} all install the module `{group.module}`; the last one written wins.",
-                    "Keep one of them in the recipe.",
+                    "Keep one of them in the recipe or definition.",
                 )
 
 

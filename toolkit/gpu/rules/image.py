@@ -183,7 +183,7 @@ def environment_unknown(case: ImageCase) -> Iterator[Finding]:
                 Severity.WARNING if variable.open else Severity.INFO,
                 f"{variable.script} sets {variable.name} at run time; the audit assumes "
                 f"{f'{variable.name}={value}' if value else 'that it is not set'}.",
-                f"Set {variable.name} in the recipe's [environment] to a fixed value, or compare with: "
+                f"Set {variable.name} to a fixed value ([environment] of a recipe, %environment), or compare with: "
                 f"{shlex.join(['ctk', 'run', case.image.inventory.image, 'printenv', variable.name])}",
             )
 

@@ -55,7 +55,7 @@ def missing_libraries(case: FrameworkCase) -> Iterator[Finding]:
             Severity.WARNING if fix and fix.in_program else Severity.ERROR,
             f"{title} needs {names}: in the image, but in {where}, which the loader does not search.",
             framework.advice("cuda-library-off-path")
-            or f'Add to the recipe\'s environment: LD_LIBRARY_PATH = "{where.replace(", ", ":")}".',
+            or f'Set LD_LIBRARY_PATH = "{where.replace(", ", ":")}" ([environment] of a recipe, %environment).',
         )
 
 

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 # Providers of the networks of GPU nodes, the most common first: NVIDIA, AWS, Intel, Broadcom.
 _COMMON = ("mlx5", "efa", "irdma", "bnxt_re")
 _ADD = (
-    "For jobs on several nodes with InfiniBand or RoCE, add libibverbs1, ibverbs-providers and rdma-core to `apt` of "
-    "the recipe. Apptainer shows /dev/infiniband in the container, but not with --contain."
+    "For jobs on several nodes with InfiniBand or RoCE, install libibverbs1, ibverbs-providers and rdma-core with apt "
+    "(`apt` of a recipe). Apptainer shows /dev/infiniband in the container, but not with --contain."
 )
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from toolkit.inventory.knowledge.frameworks import knowledge
+from toolkit.pins.authoring.plots import japanese_text
 from toolkit.pins.authoring.usage import bound_names, used_parts
 from toolkit.support.errors import WrongInput
 
@@ -36,12 +37,14 @@ class Imports:
 
     `optional` are in a `try` that catches their absence, or below an `if`. Imports for types only are left out.
     `unread` are files that are no Python 3, with the reason. `uses` are the parts of GPU frameworks that it names.
+    `japanese` is where it first draws Japanese text.
     """
 
     required: dict[str, str]
     optional: dict[str, str]
     unread: dict[str, str]
     uses: dict[str, str] = field(default_factory=dict)
+    japanese: str | None = None
 
 
 def scan_imports(path: Path) -> Imports:
@@ -86,7 +89,7 @@ def imports_of(trees: Iterable[tuple[str, Path, ast.Module]], root: Path, unread
                 found[kind].setdefault(name, f"{label}:{line}")
     required = found["required"]
     optional = {name: where for name, where in found["optional"].items() if name not in required}
-    return Imports(required, optional, unread, _uses(trees))
+    return Imports(required, optional, unread, _uses(trees), japanese_text(trees))
 
 
 def _uses(trees: Sequence[tuple[str, Path, ast.Module]]) -> dict[str, str]:

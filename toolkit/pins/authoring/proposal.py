@@ -12,6 +12,7 @@ from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 
 from toolkit.inventory.knowledge.frameworks import matches, satisfies
+from toolkit.pins.authoring.plots import font_note
 from toolkit.pins.authoring.purpose import find_old_code, used_for_data
 from toolkit.pins.authoring.wheels import WheelBase
 from toolkit.recipes.model import Bootstrap
@@ -79,6 +80,7 @@ def propose_from_imports(
         Finding("unread-file", Severity.WARNING, f"{file} was skipped: {reason}")
         for file, reason in found.unread.items()
     ]
+    findings += font_note(found)
     wanted: dict[str, str] = {}
     for module, where in found.required.items():
         distribution = known.distribution(module)
