@@ -45,7 +45,7 @@ class Ground:
 
     def program(self, name: str, body: str) -> None:
         path = self.directory / "bin" / name
-        path.write_text(f"#!/bin/sh\n[ \"$1\" != buildcfg ] || exit 1\n{body}\n")
+        path.write_text(f'#!/bin/sh\n[ "$1" != buildcfg ] || exit 1\n{body}\n')
         path.chmod(0o755)
 
     def log(self, name: str = "x-7") -> str:
