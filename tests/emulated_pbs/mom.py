@@ -15,7 +15,7 @@ from tests.emulated_pbs import server
 from tests.emulated_pbs.language import seconds
 
 _STAGING = 3.0  # seconds for which a copy is tried again; 32 on the real server
-_KILL_DELAY = 2.0  # seconds between SIGTERM and SIGKILL; 10 there
+_KILL_DELAY = 4.0  # seconds between SIGTERM and SIGKILL; 10 there
 _PASSED = ("HOME", "LANG", "LOGNAME", "PATH", "SHELL")
 
 
@@ -151,8 +151,9 @@ def _wait(name: str, shell: subprocess.Popen[str], limit: float) -> str:
         reason = "limit" if time.monotonic() - started > limit else "deleted" if deleted else None
         if reason is not None:
             for number in (signal.SIGTERM, signal.SIGKILL):
-                with contextlib.suppress(ProcessLookupError):
-                    os.killpg(shell.pid, number)
+                for pid in _session(shell):
+                    with contextlib.suppress(ProcessLookupError):
+                        os.kill(pid, number)
                 if _has_ended(shell, _KILL_DELAY):
                     break
             return reason
@@ -162,13 +163,21 @@ def _has_ended(shell: subprocess.Popen[str], seconds: float) -> bool:
     """Whether all processes of the job end in this time: the login shell can end before the script that it runs."""
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
-        try:
-            shell.poll()
-            os.killpg(shell.pid, 0)
-        except ProcessLookupError:
+        shell.poll()
+        if not _session(shell):
             return True
         time.sleep(0.02)
     return False
+
+
+def _session(shell: subprocess.Popen[str]) -> list[int]:
+    """The processes that PBS signals: those of the session, in whatever group (mom_mach.c of OpenPBS, kill_session)."""
+    found = []
+    for file in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):
+            state, _, _, session = file.read_text().rpartition(")")[2].split()[:4]
+            found += [int(file.parent.name)] if session == str(shell.pid) and state != "Z" else []
+    return found
 
 
 def _stage_out(job: dict[str, Any], name: str, outputs: dict[str, Path]) -> int:

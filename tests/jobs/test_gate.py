@@ -155,9 +155,8 @@ def test_gate_writes_where_there_is_room(tmp_path: Path) -> None:
 
 def test_gate_does_not_count_the_seconds_of_a_suspended_job(tmp_path: Path) -> None:
     """As schedulers do it: the processes of the script's session are stopped, those in other process groups too."""
-    (tmp_path / "apptainer").write_text(
-        "#!/bin/bash\ntouch began; for turn in {1..12}; do sleep 0.1; done; echo ctk-gate: gpus 1\n"
-    )
+    body = "touch began; for turn in {1..12}; do sleep 0.1; done; echo ctk-gate: gpus 1"
+    (tmp_path / "apptainer").write_text(f"#!/bin/bash\n{body}\n")
     (tmp_path / "apptainer").chmod(0o755)
     environment = {"PATH": f"{tmp_path}:/usr/bin:/bin", "SLURM_JOB_ID": "7", "CTK_GATE_START_LIMIT": "4"}
     script = subprocess.Popen(

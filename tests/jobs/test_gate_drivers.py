@@ -256,7 +256,7 @@ def test_gate_of_several_units_on_one_host_asks_it_once_for_all(place: Place) ->
 # What `qstat -f` says of a job, as OpenPBS 23.06 breaks the line, and what the gate says of the two nodes.
 PLACED = {
     "unequal": ("n1/0+n2/0*2", "(n1:ncpus=1:ngpus=2)+(n2:ncpus=\n\t2:ngpus=1)", ("usable GPUs: 2", "usable GPUs: 1")),
-    "without-gpu": ("n1/0+n2/0", "(n1:ncpus=1)+(n2:ncpus=1:ngpus=1)", ("not checked: OpenPBS has given", "usable GPUs: 1")),
+    "without-gpu": ("n1/0+n2/0", "(n1:ncpus=1)+(n2:ncpus=1:ngpus=1)", ("not checked: OpenPBS", "usable GPUs: 1")),
     "several-chunks": (
         "n1.site/1+n1.site/2*0+n2.site/3*0",
         "(n1:ncpus=1:ngpus=1)+(n1:ngpus=1)+(n2[0]:ngpus=1:ncpus=4+n2[1]:ngpus=1:ncpus=2)",
@@ -270,9 +270,8 @@ PLACED = {
 def test_gate_compares_with_the_chunks_of_each_node(place: Place, name: str) -> None:
     hosts, chunks, words = PLACED[name]
     qstat = place.directory / "bin/qstat"
-    qstat.write_text(
-        f"#!/bin/sh\ncat <<'END'\nJob Id: 7.pbs1\n    exec_host = {hosts}\n    exec_vnode = {chunks}\nEND\n"
-    )
+    shown = f"Job Id: 7.pbs1\n    exec_host = {hosts}\n    exec_vnode = {chunks}\n"
+    qstat.write_text(f"#!/bin/sh\ncat <<'END'\n{shown}END\n")
     qstat.chmod(0o755)
     (place.directory / "hosts").write_text("n1\nn2\n")
     (place.directory / "n2").write_text("export FAKE_CUDA_COUNT=1\n")

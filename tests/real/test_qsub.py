@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import time
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 from xml.etree import ElementTree
 
@@ -24,7 +26,6 @@ from toolkit.scheduler.states import JobState, State
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
     from tests.real.conftest import User
 
@@ -116,6 +117,40 @@ def test_each_task_of_an_array_has_its_log(site: Site) -> None:
     assert sorted(state.exit_status or 0 for state in site.ended(job, tasks=3)) == [1, 3, 5]
     for task in (1, 3, 5):
         assert f"\ntask {task}\n" in site.log(f"sweep-{number(job)}_{task}")
+
+
+# Reads files that it has not read before while it saves. Without the image it gets an error, or a bus error.
+SAVING = """
+import glob, signal, sys, time
+files = glob.glob("/usr/lib/python3*/**/*.py", recursive=True)
+def save(number, frame):
+    end = time.monotonic() + 1.2
+    while time.monotonic() < end:
+        open(files.pop(), "rb").read()
+        time.sleep(0.02)
+    sys.exit(print("saved") or 3)
+signal.signal(signal.SIGTERM, save)
+signal.signal(signal.SIGUSR1, save)
+print("begun")
+while True:
+    time.sleep(0.1)
+"""
+
+
+def test_program_reads_its_image_while_it_saves_at_a_signal_of_the_scheduler(site: Site, small_python: Path) -> None:
+    site = replace(site, image=small_python)
+    limit = ["--directive=-l s_rt=0:0:3"] if site.scheduler is SGE else []
+    for round_ in range(int(os.environ.get("CTK_SAVES", "1"))):
+        name = f"save{round_}"
+        job = site.write(name, "--gpus", "0", *limit, "--", "python3", "-c", SAVING)
+        site.running(f"{name}-{number(job)}")
+        if site.scheduler is not SGE:
+            site.cancel(job)
+        site.ended(job)
+        log = site.log(f"{name}-{number(job)}")
+        assert "saved\n" in log, log
+        assert "ended with status 3\n" in log
+        assert str(small_python) not in Path("/proc/mounts").read_text()
 
 
 def test_time_limit_and_sigkill_leave_what_was_printed_before(site: Site, base_image: Path) -> None:

@@ -147,6 +147,13 @@ SOAKS = (
         (("CTK_SIGNAL_RUNS", "2000"),),
     ),
     Soak(
+        "saves",
+        "20 jobs on each of Grid Engine and the emulated OpenPBS and Torque whose program reads new files of its image "
+        "while it saves its work, after `s_rt` or `qdel`: each saves it, and no image stays mounted",
+        _pytest("tests/real/test_qsub.py", "-k", "while_it_saves"),
+        (("CTK_SAVES", "20"),),
+    ),
+    Soak(
         "labs",
         f"20 cycles of a lab: up, a job, down without a trace; 16 nodes, 200 jobs, 20 kills of nodes, seed {_SEED}: "
         "every job ends, and those that lost their node run again",

@@ -47,7 +47,7 @@ class Ground:
 
     def program(self, name: str, body: str) -> None:
         path = self.directory / "bin" / name
-        path.write_text(f"#!/bin/sh\n[ \"$1\" != buildcfg ] || exit 1\n{body}\n")
+        path.write_text(f'#!/bin/sh\n[ "$1" != buildcfg ] || exit 1\n{body}\n')
         path.chmod(0o755)
 
     def log(self, name: str = "x-7") -> str:
@@ -321,3 +321,59 @@ def test_missing_mpirun_is_named(ground: Ground, scheduler: Scheduler) -> None:
     run = ground.run(scheduler, replace(JOB, tasks_per_node=2), PATH=str(ground.directory / "bin"))
     assert run.status == 127
     assert "has no mpirun" in ground.log()
+
+
+# A runtime as its `buildcfg` and configuration say it, whether it brings its own helpers, and whether a signal ends
+# what it finds then. None: FUSE mounts nothing, so that nothing takes the place of a helper.
+RUNTIMES = {
+    "helpers-of-path": ("APPTAINER", 0, "", False, True),
+    "own-helpers": ("APPTAINER", 0, "binary path = $PATH:/bin\n", True, True),
+    "own-helpers-without-configuration": ("APPTAINER", 0, "# binary path =\n", True, True),
+    "setuid": ("APPTAINER", 1, "# allow setuid-mount squashfs = iflimited\n", False, True),
+    "setuid-and-own-helpers": ("APPTAINER", 1, "", True, False),
+    "setuid-and-kernel": ("APPTAINER", 1, "allow setuid-mount squashfs = yes\n", True, None),
+    "singularity-setuid": ("SINGULARITY", 1, "", True, None),
+    "singularity-and-own-helpers": ("SINGULARITY", 0, "", True, False),
+    "directory": ("APPTAINER", 0, "", False, None),
+}
+
+
+@pytest.mark.parametrize("name", RUNTIMES)
+def test_signal_does_not_end_the_helpers_that_mount_the_image(ground: Ground, name: str) -> None:
+    family, setuid, configuration, own, protected = RUNTIMES[name]
+    libexec, image = ground.directory / "libexec", ground.directory / "trial.sif"
+    helpers = libexec / family.lower() / "bin"
+    helpers.mkdir(parents=True)
+    (libexec / "conf").write_text(configuration)
+    ground.program("squashfuse_ll", "kill -s TERM $$; echo mounted")
+    if own:
+        (ground.directory / "bin/squashfuse_ll").rename(helpers / "squashfuse_ll")
+    if name == "directory":
+        image.unlink()
+        image.mkdir()
+    # It looks where the real one does: what its configuration names before $PATH, its own directory, PATH.
+    runtime = ground.directory / "bin/apptainer"
+    runtime.write_text(
+        f"""#!/bin/bash
+conf={libexec}/conf
+if [ "$1" = buildcfg ]; then
+    printf '%s\\n' LIBEXECDIR={libexec} {family}_CONF_FILE=$conf {family}_SUID_INSTALL={setuid}
+    exit
+fi
+first=$(sed -n 's/^binary path = \\(.*\\):$PATH:.*/\\1/p' "${{APPTAINER_CONFIG_FILE:-$conf}}")
+PATH=$first:{helpers}:$PATH
+type -P squashfuse_ll
+squashfuse_ll
+"""
+    )
+    runtime.chmod(0o755)
+    # Two processes, each with a shell of its own, as on several nodes; the directory is theirs and of the next jobs.
+    job = replace(JOB, tasks_per_node=2)
+    ground.program("mpirun", 'while [ "$1" != bash ]; do shift || exit; done; "$@" & "$@"; wait')
+    for scheduler, chosen, count in ((SGE, JOB, 1), (SGE, job, 2)):
+        ground.run(scheduler, chosen, TMPDIR=str(ground.directory))
+        log = ground.log()
+        assert log.count("\nmounted") == (count if protected else 0), log
+        assert log.count(f"{ground.directory}/ctk-fuse-") == (count if protected else 0), log
+        assert ("may unmount the image while the program saves its work: this" in log) is (protected is False), log
+        (ground.directory / "logs/x-7.log").unlink()
