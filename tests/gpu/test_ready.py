@@ -127,6 +127,7 @@ CPU = distribution(
     {"torch/__init__.py": "", "torch/version.py": "__version__ = '2.5.1+cpu'\ncuda = None\n"},
 )
 CUDART = library(soname="libcudart.so.12")
+OLD = environment("export LD_LIBRARY_PATH=/opt/old\n")
 FIRST = environment("export PATH=/opt/venv/bin:$PATH\n")
 
 
@@ -161,12 +162,12 @@ LAYOUTS: dict[str, tuple[str, Files]] = {
     ),
     "an older nvJitLink by LD_LIBRARY_PATH, before DT_RUNPATH": (
         "gpu-broken",
-        {**torch(), "opt/old/libnvJitLink.so.12": nvjitlink("12_1"), **environment("export LD_LIBRARY_PATH=/opt/old\n")},
+        {**torch(), "opt/old/libnvJitLink.so.12": nvjitlink("12_1"), **OLD},
     ),
     "an older cuDNN of another name by LD_LIBRARY_PATH": (
         "gpu-ready",
         {**torch(), "opt/old/libcudnn.so.8": library(soname="libcudnn.so.8"),
-         **environment("export LD_LIBRARY_PATH=/opt/old\n")},
+         **OLD},
     ),
     "LD_LIBRARY_PATH of no directory": ("gpu-ready", {**torch(), **environment("export LD_LIBRARY_PATH=/opt/none\n")}),
     "LD_LIBRARY_PATH unset": ("gpu-ready", {**torch(), **environment("unset LD_LIBRARY_PATH\n")}),
