@@ -6,7 +6,20 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.gpu.small_images import READY, SITE, Files, audit, codes, environment, jax, library, torch
+from tests.gpu.small_images import (
+    NVIDIA,
+    READY,
+    SITE,
+    Files,
+    audit,
+    codes,
+    environment,
+    jax,
+    library,
+    nvjitlink,
+    torch,
+)
+from tests.inventory.contents.test_environments import venv
 from tests.inventory.making import distribution, variables_after
 
 if TYPE_CHECKING:
@@ -104,3 +117,115 @@ def test_a_stub_by_whatever_way(tmp_path: Path, files: Files, script: str) -> No
     found = audit(tmp_path, torch(), stubs, files, environment(script))
     assert "stub-libcuda-first" in codes(found)
     assert found.verdict.value == "gpu-broken"
+
+
+VENV = SITE.replace("usr/local", "opt/venv")
+CPU = distribution(
+    "torch",
+    "2.5.1+cpu",
+    SITE,
+    {"torch/__init__.py": "", "torch/version.py": "__version__ = '2.5.1+cpu'\ncuda = None\n"},
+)
+CUDART = library(soname="libcudart.so.12")
+OLD = environment("export LD_LIBRARY_PATH=/opt/old\n")
+FIRST = environment("export PATH=/opt/venv/bin:$PATH\n")
+
+
+def moved(files: Files, to: str) -> Files:
+    return {path.replace(SITE, to, 1): content for path, content in files.items()}
+
+
+def of(part: str, files: Files) -> Files:
+    return {path: content for path, content in files.items() if part in path}
+
+
+def but(part: str, files: Files) -> Files:
+    return {path: content for path, content in files.items() if part not in path}
+
+
+def plugin(version: str) -> Files:
+    plugin = distribution("jax-cuda12-plugin", version, SITE, {"jax_cuda12_plugin/cuda_plugin_extension.so": library()})
+    pjrt = {"jax_plugins/xla_cuda12/xla_cuda_plugin.so": library(), "jax_plugins/xla_cuda12/__init__.py": ""}
+    return {**plugin, **distribution("jax-cuda12-pjrt", version, SITE, pjrt)}
+
+
+# Each was labelled before it was tried, from what ld.so and Python do (ld.so(8), docs.python.org/3/library/site.html).
+LAYOUTS: dict[str, tuple[str, Files]] = {
+    "cudart deleted": ("gpu-broken", torch(without="libcudart.so.12")),
+    "cusparse deleted": ("gpu-broken", torch(without="libcusparse.so.12")),
+    "nvJitLink deleted": ("gpu-broken", torch(without="libnvJitLink.so.12")),
+    "libtorch_cuda.so deleted": ("gpu-broken", torch(without="libtorch_cuda.so")),
+    "libc10_cuda.so deleted": ("gpu-broken", torch(without="libc10_cuda.so")),
+    "a part of cuDNN deleted": ("gpu-broken", torch(without="libcudnn_graph.so.9")),
+    "nvJitLink of an older CUDA": (
+        "gpu-broken", {**torch(), f"{NVIDIA}/nvjitlink/lib/libnvJitLink.so.12": nvjitlink("12_1 12_3")},
+    ),
+    "an older nvJitLink by LD_LIBRARY_PATH, before DT_RUNPATH": (
+        "gpu-broken",
+        {**torch(), "opt/old/libnvJitLink.so.12": nvjitlink("12_1"), **OLD},
+    ),
+    "an older cuDNN of another name by LD_LIBRARY_PATH": (
+        "gpu-ready",
+        {**torch(), "opt/old/libcudnn.so.8": library(soname="libcudnn.so.8"),
+         **OLD},
+    ),
+    "LD_LIBRARY_PATH of no directory": ("gpu-ready", {**torch(), **environment("export LD_LIBRARY_PATH=/opt/none\n")}),
+    "LD_LIBRARY_PATH unset": ("gpu-ready", {**torch(), **environment("unset LD_LIBRARY_PATH\n")}),
+    "LD_PRELOAD of no file": ("gpu-ready", {**torch(), **environment("export LD_PRELOAD=/opt/none.so\n")}),
+    "cudart only in the toolkit": (
+        "gpu-broken", {**torch(without="libcudart.so.12"), "usr/local/cuda/lib64/libcudart.so.12": CUDART},
+    ),
+    "cudart in the toolkit by LD_LIBRARY_PATH": (
+        "gpu-ready",
+        {**torch(without="libcudart.so.12"), "usr/local/cuda/lib64/libcudart.so.12": CUDART,
+         **environment("export LD_LIBRARY_PATH=/usr/local/cuda/lib64\n")},
+    ),
+    "cudart in the system": (
+        "gpu-ready", {**torch(without="libcudart.so.12"), "usr/lib/x86_64-linux-gnu/libcudart.so.12": CUDART},
+    ),
+    "cudart is a symlink to nothing": (
+        "gpu-broken",
+        {**torch(without="libcudart.so.12"), f"{NVIDIA}/cuda_runtime/lib/libcudart.so.12": "-> libcudart.so.12.4.127"},
+    ),
+    "cudart is a symlink to its version": (
+        "gpu-ready",
+        {**torch(without="libcudart.so.12"), f"{NVIDIA}/cuda_runtime/lib/libcudart.so.12": "-> libcudart.so.12.4.127",
+         f"{NVIDIA}/cuda_runtime/lib/libcudart.so.12.4.127": CUDART},
+    ),
+    "CPU build by PYTHONPATH before the GPU build": (
+        "cpu-only", {**torch(), **moved(CPU, "opt/cpu"), **environment("export PYTHONPATH=/opt/cpu\n")},
+    ),
+    "GPU build by PYTHONPATH before the CPU build": (
+        "gpu-ready", {**CPU, **moved(torch(), "opt/gpu"), **environment("export PYTHONPATH=/opt/gpu\n")},
+    ),
+    "a CPU environment first on PATH": (
+        "cpu-only", {**torch(), **venv("opt/venv"), **moved(CPU, VENV), **FIRST},
+    ),
+    "a GPU environment first on PATH": (
+        "gpu-ready", {**CPU, **venv("opt/venv"), **moved(torch(), VENV), **FIRST},
+    ),
+    "a GPU environment off PATH": ("cpu-only", {**CPU, **venv("opt/venv"), **moved(torch(), VENV)}),
+    "CPU build beside NVIDIA's wheels": ("cpu-only", {**of("/nvidia", torch()), **CPU}),
+    "files of a CPU build over those of a GPU build": (
+        "cpu-only", {**torch(), f"{SITE}/torch/version.py": "__version__ = '2.4.0+cpu'\ncuda = None\n"},
+    ),
+    "only the metadata is left": ("gpu-broken", but("/torch/", torch())),
+    "without metadata": ("gpu-ready", but("torch-2.5.1.dist-info", torch())),
+    "metadata of an older release beside": (
+        "gpu-ready", {**torch(), f"{SITE}/torch-2.4.0.dist-info/METADATA": "Name: torch\nVersion: 2.4.0\n"},
+    ),
+    "by a .pth file": ("gpu-ready", {**moved(torch(), "opt/extra"), f"{SITE}/extra.pth": "/opt/extra\n"}),
+    "for another Python": ("no-framework", moved(torch(), SITE.replace("3.11", "3.9"))),
+    "with numpy 2": ("gpu-ready", {**torch(), **distribution("numpy", "2.1.0", SITE)}),
+    "CUDA_VISIBLE_DEVICES empty": ("gpu-broken", {**torch(), **environment("export CUDA_VISIBLE_DEVICES=\n")}),
+    "CUDA_VISIBLE_DEVICES=-1": ("gpu-broken", {**torch(), **environment("export CUDA_VISIBLE_DEVICES=-1\n")}),
+    "JAX without a plugin": ("cpu-only", jax()),
+    "JAX with a plugin of another release": ("gpu-broken", jax(extra=plugin("0.5.0"))),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", LAYOUTS)
+def test_layout_gets_its_verdict(tmp_path: Path, name: str) -> None:
+    verdict, files = LAYOUTS[name]
+    found = audit(tmp_path, files)
+    assert found.verdict.value == verdict, found.findings

@@ -33,10 +33,11 @@ ESCAPES = re.compile(rb"\x1b(?:\[[0-9;?]*[ -/]*[@-~]|\][^\x07\x1b\r\n]{0,200}(?:
 _RANK = re.compile(r"\s*(?:\[(?:rank|default)(\d{1,6})\]:?|\[\d+,(\d{1,6})\]<\w+>:|\[(\d{1,6})\]:? |(\d{1,6}): )\s*")
 # What stands before the message of a line. One piece at a time is removed, so that no line takes long.
 _BEFORE_MESSAGE = re.compile(
-    r"""\s+ | [-–—>#*=|•+]+\s | [^\x00-\x7f\w]+ | [\u2139\ufe0f]+
+    r"""\s+ | ;\s | [-–—>#*=|•+]+\s | [^\x00-\x7f\w]+ | [\u2139\ufe0f]+
       | \[[^\[\]]{0,100}\]:? | \([^()]{0,100}\):? | <[^<>]{0,100}>:?
-      | \d{1,4}[-/:.]\d[\d:.,/T+-]*Z?(?=[\s\]|:,-]|$) | [IW]\d{4}\s | \d{4,}\s
+      | \d{1,4}[-/:.]\d[\d:.,/T+-]*Z?(?=[\s\]|:,;-]|$) | [IW]\d{4}\s | \d{4,}\s
       | (?:DEBUG|INFO|NOTICE|WARN(?:ING)?|debug|info|warning)\b(?::[\w.]{1,60}:)?:?
+      | [A-Z]\w{1,30}\s(?=(?:INFO|WARNING)\s) | [\w.-]{1,60}:\s(?=\d{4}-\d\d-\d\d\s)
       | [\w./-]{1,80}\.(?:py|cc|cpp)(?::\d+)?[\]:]*\s | [\w.<>:-]{1,80}\s{1,9}[-|]\s
       | (?:rank|Rank|RANK)[ _:]?\d+[:,\s] | std(?:out|err):\s | [\w.-]{0,60}\d:\s""",
     re.VERBOSE,
