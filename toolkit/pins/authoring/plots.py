@@ -31,7 +31,7 @@ def japanese_text(trees: Iterable[tuple[str, Path, ast.Module]]) -> str | None:
 
 
 def font_note(where: str | None, imported: Iterable[str]) -> tuple[Finding, ...]:
-    """A note if code draws Japanese text (at `where`) with matplotlib, and imports nothing that brings a font for it."""
+    """A note if code draws Japanese text (at `where`) with matplotlib, and imports nothing that brings a font."""
     modules = {module.partition(".")[0] for module in imported}
     if where is None or not modules.intersection(_PLOTTERS) or modules.intersection(_WITH_FONT):
         return ()
