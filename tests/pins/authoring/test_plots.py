@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import ast
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from toolkit.inventory.knowledge.names import names
-from toolkit.pins.authoring.imports import Imports, imports_of
+from toolkit.pins.authoring.imports import imports_of
 from toolkit.pins.authoring.plots import font_note
 
+if TYPE_CHECKING:
+    from toolkit.support.findings import Finding
 
-def imports(code: str) -> Imports:
-    return imports_of([("train.py", Path("train.py"), ast.parse(code))], Path(), {})
+
+def note(code: str) -> tuple[Finding, ...]:
+    found = imports_of([("train.py", Path("train.py"), ast.parse(code))], Path(), {})
+    return font_note(found.japanese, found.required)
 
 
 @pytest.mark.parametrize(
@@ -29,18 +34,18 @@ def imports(code: str) -> Imports:
     ],
 )
 def test_japanese_text_of_a_plot_needs_a_font(line: str) -> None:
-    (found,) = font_note(imports(f"import matplotlib.pyplot as plt\n{line}\n"))
+    (found,) = note(f"import matplotlib.pyplot as plt\n{line}\n")
     assert found.message.startswith("train.py:2: ")
     assert 'apt = ["fonts-noto-cjk"]' in (found.fix or "")
-    assert not font_note(imports(f"import matplotlib.pyplot as plt\nimport japanize_matplotlib\n{line}\n"))
-    assert not font_note(imports(f"import torch\n{line}\n")), "nothing of it draws"
+    assert not note(f"import matplotlib.pyplot as plt\nimport japanize_matplotlib\n{line}\n")
+    assert not note(f"import torch\n{line}\n"), "nothing of it draws"
 
 
 @pytest.mark.parametrize(
     "line", ['print("損失")', "# 学習曲線", 'plt.title("loss")', 'open("結果.txt")', "plt.title(x)"]
 )
 def test_other_text_needs_no_font(line: str) -> None:
-    assert not font_note(imports(f"import matplotlib.pyplot as plt\n{line}\n"))
+    assert not note(f"import matplotlib.pyplot as plt\n{line}\n")
 
 
 def test_packages_that_bring_a_font_are_known() -> None:

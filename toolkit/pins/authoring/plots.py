@@ -12,8 +12,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
-    from toolkit.pins.authoring.imports import Imports
-
 # Hiragana, katakana and the kanji of everyday use.
 _JAPANESE = re.compile("[\u3040-\u30ff\u4e00-\u9fff]")
 _PLOTTERS = ("matplotlib", "seaborn", "pandas")
@@ -32,12 +30,12 @@ def japanese_text(trees: Iterable[tuple[str, Path, ast.Module]]) -> str | None:
     return next((f"{where}:{call.lineno}" for where, call in calls if any(map(_is_japanese, _texts(call)))), None)
 
 
-def font_note(found: Imports) -> tuple[Finding, ...]:
-    """A note if code draws Japanese text with matplotlib, and imports nothing that brings a font for it."""
-    modules = {module.partition(".")[0] for module in (*found.required, *found.optional)}
-    if found.japanese is None or not modules.intersection(_PLOTTERS) or modules.intersection(_WITH_FONT):
+def font_note(where: str | None, imported: Iterable[str]) -> tuple[Finding, ...]:
+    """A note if code draws Japanese text (at `where`) with matplotlib, and imports nothing that brings a font."""
+    modules = {module.partition(".")[0] for module in imported}
+    if where is None or not modules.intersection(_PLOTTERS) or modules.intersection(_WITH_FONT):
         return ()
-    message = f"{found.japanese}: a plot has Japanese text, and bases have no font for it: matplotlib draws boxes"
+    message = f"{where}: a plot has Japanese text, and bases have no font for it: matplotlib draws boxes"
     fix = (
         'Add apt = ["fonts-noto-cjk"] to the recipe, and plt.rcParams["font.family"] = "Noto Sans CJK JP" to the '
         "program. Or import japanize_matplotlib, which brings a font."

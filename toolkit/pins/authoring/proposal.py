@@ -80,7 +80,7 @@ def propose_from_imports(
         Finding("unread-file", Severity.WARNING, f"{file} was skipped: {reason}")
         for file, reason in found.unread.items()
     ]
-    findings += font_note(found)
+    findings += font_note(found.japanese, (*found.required, *found.optional))
     wanted: dict[str, str] = {}
     for module, where in found.required.items():
         distribution = known.distribution(module)
