@@ -104,7 +104,7 @@ def make_lock(
         listed=frozenset(preferred),
     )
     impossible = impossible_pins(asked, wanted, pages(uv), earlier)
-    asked = replace(asked, prefer=tuple(preferred_lines(asked, wanted, impossible, earlier)))
+    asked = replace(asked, prefer=tuple(preferred_lines(asked, wanted, impossible, earlier, pages(uv))))
     fresh = earlier is not None and bool(upgrade)
     choose = partial(resolve_recipe, uv, bases=list(bases), downloads=uv.cache / "ctk-sources", fresh=fresh)
     request, resolution, sources = resolve_own(choose, asked, recipe.name)

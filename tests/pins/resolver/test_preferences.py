@@ -39,6 +39,9 @@ FILES = [
     Listed("scipy-1.17.0-py3-none-any.whl", ("numpy>=1.26",)),
     Listed(f"learn-1.0.2-{OTHER}", ("numpy",)),
     Listed("learn-1.0.2.tar.gz", ("numpy",)),
+    Listed(f"learn-1.1.0-{OTHER}", ("numpy",)),
+    Listed("learn-1.3.0-py3-none-any.whl", ("numpy",)),
+    Listed("learn-1.3.1-py3-none-any.whl", ("numpy",)),
     Listed("learn-1.5.0-py3-none-any.whl", ("numpy",)),
     Listed("learn-2.0.0-py3-none-any.whl", ("numpy",)),
     Listed("old-1.0-py3-none-any.whl", python="<3.11"),
@@ -102,7 +105,7 @@ def test_lock_has_versions_of_list_where_it_can_and_says_why_not(uv: Uv) -> None
         "scipy": "1.10.1",
         "pytz": "2023.3",
         "pulled": "1.0",
-        "learn": "1.5.0",
+        "learn": "1.3.1",
         "old": "1.1",
         "gone": "1.1",
     }

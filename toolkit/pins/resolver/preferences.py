@@ -21,7 +21,7 @@ from toolkit.pins.resolver.constraints import active_requirements, soft_constrai
 from toolkit.pins.resolver.explain import DEPENDS, SPECIFIER, conflicting_need, shortened, stands
 from toolkit.pins.resolver.keeping import ask_preferring, name_of
 from toolkit.pins.resolver.pythons import forbids
-from toolkit.pins.resolver.releases import file_of, is_too_new, list_files, takes_python
+from toolkit.pins.resolver.releases import file_of, is_too_new, list_files, list_releases, takes_python
 from toolkit.pins.resolver.resolve import first_question
 from toolkit.recipes.requirements import exact_version
 from toolkit.support.errors import ProgramFailed
@@ -105,16 +105,30 @@ def impossible_pins(request: Request, wanted: Versions, directory: Path, earlier
 
 
 def preferred_lines(
-    request: Request, wanted: Versions, impossible: Collection[str], earlier: Lock | None
+    request: Request, wanted: Versions, impossible: Collection[str], earlier: Lock | None, directory: Path
 ) -> Iterator[str]:
-    """`prefer` of a request. If a version of the list is not possible, its major version comes next, then the later."""
+    """`prefer` of a request, in its order.
+
+    If a version of the list is not possible, the next minor version comes next for which there is a wheel, since later
+    ones drop what programs call (scipy 1.14 the `tol` of its solvers); then its major version, then the later.
+    `directory` as in `impossible_pins`.
+    """
     locked = earlier.versions if earlier else {}
+    question = first_question(request)
     for name, versions in wanted.items():
         for version in versions:
             if (pin := f"{name}=={version}") not in impossible:
                 yield pin
             if pin in request.listed and name not in locked and _barred(request, name, version) is None:
+                yield from _next_minor(name, Version(version), question, directory) if pin in impossible else ()
                 yield from (f"{name}>={version},<{Version(version).major + more}" for more in (1, 2))
+
+
+def _next_minor(name: str, version: Version, question: Question, directory: Path) -> Iterator[str]:
+    releases = list_releases(name, question, directory)
+    later = [found.version for found in releases if found.version > version and found.file.is_wheel]
+    if later and (nearest := min(later)).major == version.major:
+        yield f"{name}>={version},<{nearest.major}.{nearest.minor + 1}"
 
 
 def _barred(request: Request, name: str, version: str) -> str | None:
