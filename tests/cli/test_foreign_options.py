@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     ("words", "instead"),
     [
         (["sbatch", "-J", "x", "-w", "node7", "--dry-run", "python"], "Instead: --directive=--nodelist=NODES"),
+        (["sbatch", "--wrap", "python train.py"], "Instead: --shell 'LINE'"),
+        (["sbatch", "--mail-user=ann@site.example", "python"], "Instead: --directive=--mail-user=NAME@SITE"),
         (["script", "-p", "gpu", "python"], "Instead: --partition NAME"),
         (["sbatch", "--gres=gpu:1", "python"], "Instead: --gpus N or --gpus TYPE:N"),
         (["qsub", "-l", "h_rt=1", "python"], "Instead: --gpus N, --time LIMIT"),

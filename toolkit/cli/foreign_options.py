@@ -26,6 +26,11 @@ _SBATCH = {
     "-w": "--directive=--nodelist=NODES",
     "--constraint": "--directive=--constraint=NAME",
     "--error": _LOG,
+    "--exclusive": "--directive=--exclusive",
+    "--mail-type": "--directive=--mail-type=END",
+    "--mail-user": "--directive=--mail-user=NAME@SITE",
+    "--nodelist": "--directive=--nodelist=NODES",
+    "--wrap": "--shell 'LINE'",
     "--gpus-per-node": "--gpus N, of the whole job",
     "--gres": "--gpus N or --gpus TYPE:N, of the whole job",
 }

@@ -99,4 +99,4 @@ def test_job_that_was_ended_for_its_memory_was_not_cancelled_besides() -> None:
         "slurmstepd-n1: error: StepId=1.batch exceeded memory limit (324750336 > 314572800), being killed\n"
         "slurmstepd-n1: error: *** JOB 1 ON n1 CANCELLED AT 2026-11-23T20:56:31 ***\n"
     )
-    assert [found.code for found in judged(killed).findings] == ["log-without-device", "job-host-memory"]
+    assert [found.code for found in judged(killed).findings] == ["job-host-memory", "log-without-device"]

@@ -78,15 +78,19 @@ def judge_log(log: Log) -> Judgement:
     ended = [Finding(error.code, Severity.ERROR, said(error), error.fix)] if error and error.code else []
     # That a log names no device means nothing where its program ended before.
     device = ended if ended and verdict is GpuVerdict.NOT_KNOWN else _device_findings(verdict, decided, log)
+    ends = tuple(endings(log.sightings))
+    is_known = verdict is not GpuVerdict.NOT_KNOWN
+    is_silent = not is_known and not ended
     findings = (
+        *(ends if is_silent else ()),  # what ended the job is more than that its log names no device
         *(doubts or device),
         *_contradictions(verdict, answers, decided),
         *_earlier_stop(stopped),
         *_failures(log.sightings, decided if verdict is GpuVerdict.USED else []),
-        *(ended if doubts or verdict is not GpuVerdict.NOT_KNOWN else ()),
+        *(ended if doubts or is_known else ()),
         *_idle(log.sightings),
         *network(log.sightings),
-        *endings(log.sightings),
+        *(() if is_silent else ends),
         *_unproven(log),
         *harmless(log.sightings),
     )
