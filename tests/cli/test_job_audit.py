@@ -215,6 +215,22 @@ def test_image_in_place_of_the_command_is_told(ground: Ground) -> None:
     assert (status, ground.written) == (2, False)
 
 
+@pytest.mark.parametrize(
+    ("name", "instead"),
+    [
+        ("main.py", "main.py is a file here. To run it: python main.py --epochs 3"),
+        ("a b.sh", "'a b.sh' is a file here. To run it: bash 'a b.sh' --epochs 3"),
+        ("old.sbatch", "old.sbatch is a job script. Submit it: sbatch old.sbatch"),
+    ],
+)
+def test_file_in_place_of_the_program_is_told(ground: Ground, name: str, instead: str) -> None:
+    ground.image(READY)
+    ground.directory.joinpath(name).touch()
+    status, said = ground.sbatch("--gpus", "1", program=(name, "--epochs", "3"))
+    assert instead in said
+    assert (status, ground.written) == (2, False)
+
+
 def test_gpu_for_an_image_without_a_framework_is_noted(ground: Ground) -> None:
     ground.image({})
     status, said = ground.sbatch("--gpus", "1")

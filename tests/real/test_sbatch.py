@@ -266,11 +266,11 @@ def test_submit_prints_the_number_and_slurm_s_refusal(jobs: Jobs) -> None:
     assert "invalid partition" in refused.stderr
 
 
-def test_without_a_cluster_the_practice_one_is_named(jobs: Jobs) -> None:
+def test_without_a_cluster_the_practice_one_that_is_up_is_named(jobs: Jobs) -> None:
     words = ("sbatch", "-J", "x", "--image", str(jobs.image), "--submit", "--", "true")
     nowhere = {"SLURM_CONF": str(jobs.directory / "missing.conf")}
     done = jobs.lab.user.ctk(*words, cwd=jobs.directory, env=nowhere, status=3)
-    assert "ctk lab up" in done.stderr
+    assert 'Your practice cluster is up: eval "$(ctk lab env' in done.stderr
 
 
 def test_scripts_of_the_worst_words_pass_shellcheck(tmp_path: Path) -> None:

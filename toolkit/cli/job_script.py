@@ -186,16 +186,20 @@ def _image_findings(
 
 
 def _not_a_command(command: tuple[str, ...], directory: Path) -> str | None:
-    """What to write for a command that is the name of a recipe, or an image; None if it is neither."""
+    """What to write for a command that is the name of a recipe, or a file here; None if it is neither."""
     from toolkit.recipes.catalogue import Catalogue
 
-    word = shlex.quote(command[0])
+    word, suffix = shlex.quote(command[0]), Path(command[0]).suffix
     if len(command) == 1 and command[0] in Catalogue.here().paths():
         return f"{word} is a recipe. For its job: --job-name {word}, and no command."
-    if command[0].endswith(".sif") and (directory / command[0]).exists():
-        rest = f" {shlex.join(command[1:])}" if command[1:] else ""
+    if "/" in command[0] or not (directory / command[0]).is_file():
+        return None
+    rest = f" {shlex.join(command[1:])}" if command[1:] else ""
+    if command[0].endswith(".sif"):
         return f"{word} is an image. For a job in it: --image {word}{rest}"
-    return None
+    if suffix in (".sbatch", ".pbs", ".sge"):
+        return f"{word} is a job script. Submit it: {'sbatch' if suffix == '.sbatch' else 'qsub'} {word}"
+    return f"{word} is a file here. To run it: {'python' if suffix == '.py' else 'bash'} {word}{rest}"
 
 
 def _job(
