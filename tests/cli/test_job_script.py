@@ -27,7 +27,7 @@ def test_each_parameter_is_an_option_of_a_job(command: object) -> None:
     names = {field.name for field in fields(JobOptions)}
     given = set(inspect.signature(command).parameters)  # type: ignore[arg-type]
     assert given - {"scheduler"} <= names
-    assert names - given <= {"request", "group"}
+    assert names - given <= {"request", "group", "constraint"}
 
 
 # Of each option values that some scheduler takes, and some that none does.
@@ -36,7 +36,9 @@ _VALUES = {
     "--gpus": ("0", "2", "a100:2", "3", "x:y", "-1"),
     "--nodes": ("1", "2", "0"),
     "--ntasks-per-node": ("1", "4", "0"),
+    "--ntasks": ("2", "3", "0"),
     "--cpus-per-task": ("1", "3", "many"),
+    "--module": ("cuda/12.4", "a b", "$(id)"),
     "--time": ("1:00:00", "UNLIMITED", "soon", "-5"),
     "--mem": ("16G", "0", "4X"),
     "--array": ("1-9", "0-9:2%4", "1,3", "9-1", "1-", "$(id)"),

@@ -17,6 +17,7 @@ def qsub(
     gpus: options.Gpus = None,
     nodes: options.Nodes = None,
     tasks_per_node: options.TasksPerNode = None,
+    ntasks: options.Ntasks = None,
     time: options.Time = None,
     mem: options.Mem = None,
     cpus_per_task: options.CpusPerTask = None,
