@@ -216,7 +216,7 @@ def test_a_full_disk_is_named_by_commands_that_write_small_files(me: User, tmp_p
             for arguments in (("lock", "mine"), ("add", "mine", "six")):
                 failed = me.ctk(*arguments, cwd=project, env={"CTK_HOME": str(area)}, status=3).stderr
                 assert f"cannot write {area}/tmp: No space left on device (0 B free) [disk-full]" in failed
-                assert "set CTK_HOME to a directory with more free space" in failed
+                assert "Set CTK_HOME to a directory with more free space" in failed
 
 
 def test_servers_with_an_expired_certificate(
