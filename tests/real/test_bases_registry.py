@@ -108,7 +108,7 @@ def test_a_login_is_used_and_its_secret_is_found_nowhere(me: User, work: Path, k
     """That of `apptainer registry login`, and that of podman, which the runtime does not read by itself."""
     with oci.serving(oci.Registry(login=kind)) as registry:
         registry.both("lab/private:1")
-        digest = registry.image("lab/private:1", architecture=HOST, files=files("private"))
+        digest = registry.image("lab/private:1", architecture=HOST, files=files(f"private-{kind}"))
         write_base(work, f"{registry.address}/lab/private:1")
         (work / "defs/own.toml").write_text('base = "mine"\npost = "touch /opt/post"\n')
         needed = me.ctk("bases", "check", "mine", "--json", cwd=work, status=4)
