@@ -7,7 +7,7 @@ import socket
 from dataclasses import replace
 from pathlib import Path
 
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from tests.doctor.test_rules import GOOD
@@ -145,6 +145,7 @@ OTHERWISE = ("CTK_HOME", "TMPDIR", "LD_LIBRARY_PATH", "CUDA_VISIBLE_DEVICES", "A
 @MANY
 @given(st.sampled_from(ADDRESSED), IN_A_VALUE, SECRET)
 def test_an_address_is_shown_without_what_opens_it(name: str, value: str, secret: str) -> None:
+    assume(value != "{}" or not re.match(r"[\w.-]+:\d+(?:/|$)", secret))  # which is a host and a port, and shown
     [line] = environment_lines({name: value.format(secret)})
     assert secret not in line
     assert secret[:6] not in line
