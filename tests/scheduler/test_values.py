@@ -86,6 +86,7 @@ REFUSED: list[tuple[Callable[[str], object], str, str]] = [
     ],
     *[(values.parse_memory, "--mem", bad) for bad in ("", "-1G", "1.5G", "16X", "G", "16 G", "16GiB", "16G\n")],
     *[(values.check_partition, "--partition", bad) for bad in ("", "gpu debug", "gpu,", "-p", "gpu\n", "gpu#")],
+    *[(values.check_constraint, "--constraint", bad) for bad in ("", "a b", "a\nb", "-x")],
     *[(values.check_module, "--module", bad) for bad in ("", "-x", "a b", "a\nb", "$(id)", "a;b", "'a'")],
     *[(values.check_account, "--account", bad) for bad in ("", "a,b", "a b", "a\n#SBATCH --x")],
     *[

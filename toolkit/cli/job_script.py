@@ -81,7 +81,9 @@ class JobOptions:
         from toolkit.jobs.defaults import JobRequest
         from toolkit.runtime.commands import chosen_command
         from toolkit.scheduler.resources import OPTIONS
+        from toolkit.scheduler.values import check_constraint
 
+        features = () if self.constraint is None else (f"--constraint={check_constraint(self.constraint)}",)
         return JobRequest(
             command=chosen_command(tuple(self.command or ()), self.shell),
             resources={key: getattr(self, key) for key in OPTIONS},
@@ -90,7 +92,7 @@ class JobOptions:
             modules=tuple(self.module or ()),
             environment=tuple(self.env or ()),
             env_file=self.env_file,
-            directives=(*(self.directive or ()), *([f"--constraint={self.constraint}"] if self.constraint else ())),
+            directives=(*(self.directive or ()), *features),
             gate=self.gpu_gate,
             monitor=self.gpu_monitor,
             results=self.results,

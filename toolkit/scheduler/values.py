@@ -114,6 +114,13 @@ def check_qos(value: str, option: str = "--qos") -> str:
     return _word(value, option, "a quality of service", "`sacctmgr show qos` lists them. For example: --qos high")
 
 
+def check_constraint(value: str, option: str = "--constraint") -> str:
+    """The features that the nodes of a job must have, as Slurm combines them: `a100&ib`."""
+    if not is_name(value):
+        refuse(option, value, "features of nodes", fix="`sinfo -o %f` lists them. For example: --constraint 'a100&ib'")
+    return value
+
+
 def check_module(value: str, option: str = "--module") -> str:
     """The name of an environment module, as `module load` takes it."""
     if not _MODULE.fullmatch(value):
