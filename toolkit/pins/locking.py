@@ -102,6 +102,7 @@ def make_lock(
         unbound=frozenset(recipe.import_skip),
         held=held_frameworks(earlier, facts, packages, upgrade, exclude_newer),
         listed=frozenset(preferred),
+        earlier=None if upgrade else earlier,
     )
     impossible = impossible_pins(asked, wanted, pages(uv), earlier)
     asked = replace(asked, prefer=tuple(preferred_lines(asked, wanted, impossible, earlier, pages(uv))))

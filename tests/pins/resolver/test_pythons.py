@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,6 +13,7 @@ from tests.pins.small_index import Listed, serve_pages
 from toolkit.pins.bases.facts import BaseFacts
 from toolkit.pins.index.uv import Uv, open_uv
 from toolkit.pins.locking import make_lock
+from toolkit.pins.resolver import releases
 from toolkit.recipes.model import Base, Recipe
 from toolkit.support.errors import CheckFailed
 
@@ -64,3 +66,15 @@ def test_requested_release_that_forbids_the_python_is_refused(uv: Uv) -> None:
 @pytest.mark.parametrize("skip", [(), ("pure",)])
 def test_release_that_forbids_the_python_is_not_chosen(uv: Uv, skip: tuple[str, ...]) -> None:
     assert lock(uv, "pure", skip=skip).versions == {"pure": "1.0"}
+
+
+def test_release_that_was_looked_up_once_is_not_looked_up_again(uv: Uv, monkeypatch: pytest.MonkeyPatch) -> None:
+    earlier = lock(uv, "frame", "pure==1.0")
+    for page in releases.pages(uv).iterdir():
+        os.utime(page, (0, 0))
+
+    def read_url(address: str, *_: object, **__: object) -> None:
+        raise AssertionError(f"{address} was asked for")
+
+    monkeypatch.setattr(releases, "read_url", read_url)
+    assert lock(uv, "frame", "pure==1.0") == earlier

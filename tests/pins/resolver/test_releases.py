@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -10,9 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.pins.python_targets import TORCH
+from toolkit.pins.index.wheels import File
 from toolkit.pins.resolver import releases
 from toolkit.pins.resolver.question import Question
-from toolkit.pins.resolver.releases import list_releases, read_page
+from toolkit.pins.resolver.releases import kept_row, list_releases, read_page
 from toolkit.recipes.model import Index
 
 if TYPE_CHECKING:
@@ -53,6 +56,21 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 def versions(tmp_path: Path, **more: object) -> list[str]:
     question = Question(TORCH, ("thing",), **more)  # type: ignore[arg-type]
     return [str(release.version) for release in list_releases("thing", question, tmp_path)]
+
+
+def test_row_of_a_file_is_taken_from_a_page_of_any_age(tmp_path: Path, asked: list[str]) -> None:
+    question = Question(TORCH, ("thing",))
+    file = File("thing-6.0-py3-none-any.whl", "", "0" * 64)
+    assert kept_row("thing", file, question, tmp_path) is None
+    versions(tmp_path)
+    for page in tmp_path.iterdir():
+        os.utime(page, (0, 0))
+    found = kept_row("thing", file, question, tmp_path)
+    assert found is not None
+    assert found["requires-python"] == ">=3.12"
+    for other in (replace(file, sha256="1" * 64), replace(file, sha256=None), replace(file, name="thing-7.0.tar.gz")):
+        assert kept_row("thing", other, question, tmp_path) is None
+    assert len(asked) == 1
 
 
 def test_releases_are_those_that_an_image_can_take(tmp_path: Path, asked: list[str]) -> None:

@@ -13,7 +13,7 @@ from packaging.utils import InvalidWheelFilename, parse_wheel_filename
 from packaging.version import Version
 
 from toolkit.pins.resolver.constraints import Constraint
-from toolkit.pins.resolver.releases import list_files, takes_python
+from toolkit.pins.resolver.releases import kept_row, list_files, takes_python
 from toolkit.pins.resolver.resolve import first_question
 from toolkit.support.parallel import parallel
 
@@ -44,7 +44,10 @@ def python_bounds(request: Request, resolution: Resolution, directory: Path) -> 
     names = [
         package.name
         for package in resolution.packages
-        if not package.url and (file := resolution.files.get(package.name)) and not _is_for_one_python(file)
+        if not package.url
+        and (file := resolution.files.get(package.name))
+        and not _is_for_one_python(file)
+        and not _allows(file, package.name, question, directory)
     ]
     chosen = {package.name: Version(package.version) for package in resolution.packages if package.name in names}
     found = parallel(lambda name: forbidding_releases(name, question, directory), names, _AT_ONCE)
@@ -75,6 +78,12 @@ def _excluding(name: str, releases: dict[Version, str], question: Question) -> I
     for version, requires in releases.items():
         by = f"{name} {version} {forbids(requires, question.target.python)}"
         yield PythonBound(name, f"!={version}", by, requires)
+
+
+def _allows(file: File, name: str, question: Question, directory: Path) -> bool:
+    """Whether a page that was kept says that a file is for the question's Python: that never changes."""
+    row = kept_row(name, file, question, directory)
+    return row is not None and takes_python(row, question.target.environment()["python_full_version"])
 
 
 def _is_for_one_python(file: File) -> bool:

@@ -5,6 +5,7 @@ Sources: PEP 503 (the page of a package), PEP 691 and 700 (the same as JSON, wit
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import time
@@ -77,6 +78,15 @@ def list_files(name: str, question: Question, directory: Path) -> dict[Version, 
     return found
 
 
+def kept_row(name: str, file: File, question: Question, directory: Path) -> dict[str, Any] | None:
+    """The row of a file in a kept page of any age, None if there is none: a file with a hash never changes."""
+    for address in _addresses(name, question) if file.sha256 else ():
+        for row in _read_kept(_place(address, directory)) or ():
+            if (row.get("hashes") or {}).get("sha256") == file.sha256 and row["filename"] == file.name:
+                return row
+    return None
+
+
 def _addresses(name: str, question: Question) -> Iterator[str]:
     """The pages to look at, in uv's order: an index for this package alone, else the others before the default."""
     bound = [index for index in question.indexes if name in index.packages]
@@ -92,14 +102,10 @@ def _addresses(name: str, question: Question) -> Iterator[str]:
 
 def _rows(address: str, question: Question, directory: Path) -> list[dict[str, Any]]:
     """The files of a page, each as PEP 691 has it."""
-    kept = directory / f"{hashlib.sha256(address.encode()).hexdigest()}.json"
-    try:
-        if time.time() - kept.stat().st_mtime <= FRESH_SECONDS:
-            found = json.loads(kept.read_bytes())
-            if isinstance(found, list) and all(isinstance(row, dict) for row in found):
-                return found
-    except (OSError, ValueError, RecursionError):
-        pass
+    kept = _place(address, directory)
+    with contextlib.suppress(OSError):
+        if time.time() - kept.stat().st_mtime <= FRESH_SECONDS and (found := _read_kept(kept)) is not None:
+            return found
     try:
         text = read_url(address, question.indexes, Accept=ACCEPT)[0].decode(errors="replace")
         rows = read_page(text, address)
@@ -108,6 +114,18 @@ def _rows(address: str, question: Question, directory: Path) -> list[dict[str, A
     make_directory(directory)
     write_atomically(kept, json.dumps(rows), durable=False)
     return rows
+
+
+def _place(address: str, directory: Path) -> Path:
+    return directory / f"{hashlib.sha256(address.encode()).hexdigest()}.json"
+
+
+def _read_kept(path: Path) -> list[dict[str, Any]] | None:
+    try:
+        found = json.loads(path.read_bytes())
+    except (OSError, ValueError, RecursionError):
+        return None
+    return found if isinstance(found, list) and all(isinstance(row, dict) for row in found) else None
 
 
 def _releases(name: str, rows: Iterable[dict[str, Any]], question: Question) -> tuple[Release, ...]:

@@ -11,10 +11,12 @@ from packaging.utils import canonicalize_name
 from packaging.version import Version
 
 from toolkit.pins.bases.target import valid_version
+from toolkit.pins.index.asked import note_asked
 from toolkit.pins.index.locate import unsafe_link
 from toolkit.pins.index.uv import index_places
 from toolkit.pins.index.wheels import HASHES_CHOOSE_SINCE, File, choose_file, supported_tags
 from toolkit.pins.lock.model import LockedPackage
+from toolkit.pins.resolver.additions import ask_for_additions
 from toolkit.pins.resolver.constraints import broken_by, hard_constraints, soft_constraints
 from toolkit.pins.resolver.dependents import closure, needed, who_requires_whom
 from toolkit.pins.resolver.extras import require_extras
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
 
     from toolkit.pins.bases.target import PythonTarget
     from toolkit.pins.index.uv import Uv
+    from toolkit.pins.lock.model import Lock
     from toolkit.pins.lock.protected import ProtectedSet
     from toolkit.pins.resolver.constraints import Constraint
     from toolkit.pins.resolver.question import Metadata
@@ -58,7 +61,7 @@ class Request:
     `learned` is known of releases that install over this base and do not work there. `aims` are pins of the newest
     releases that fit, tried before the resolver's own choice. Of the names in `unbound` nothing is learned.
     `metadata` is that of source distributions which uv cannot read. `held` is what an earlier
-    lock added of frameworks.
+    lock added of frameworks. `earlier` is that lock if nothing of it is to be upgraded.
     """
 
     target: PythonTarget
@@ -73,6 +76,7 @@ class Request:
     metadata: tuple[Metadata, ...] = ()
     held: tuple[Constraint, ...] = ()
     listed: frozenset[str] = frozenset()
+    earlier: Lock | None = None
 
     def constraints(self) -> tuple[Constraint, ...]:
         """All that must hold, whatever the price."""
@@ -173,7 +177,11 @@ def _choose_versions(
     )
     kept = [line for line in request.prefer if not is_refused(line, request.learned)]
     preferred = soft.under([*soft.constraints, *first_of_each(kept), *request.aims])
-    answer = (ask_preferring if kept or request.aims else ask)(uv, preferred, fresh=fresh)
+    answer = ask_for_additions(uv, preferred, request.earlier) if request.earlier and not fresh else None
+    if answer is None or not answer.possible:
+        fresh = fresh or answer is not None  # what was answered from uv's cache is no answer of the index
+        answer = (ask_preferring if kept or request.aims else ask)(uv, preferred, fresh=fresh)
+        note_asked(uv, request.indexes, answer.installed)
     if answer.possible:
         return preferred, answer
     aimed = (attempt.under([*attempt.constraints, *request.aims]) for attempt in ((soft, hard) if request.aims else ()))
