@@ -82,7 +82,7 @@ def kept_row(name: str, file: File, question: Question, directory: Path) -> dict
     """The row of a file in a kept page of any age, None if there is none: a file with a hash never changes."""
     for address in _addresses(name, question) if file.sha256 else ():
         for row in _read_kept(_place(address, directory)) or ():
-            if (row.get("hashes") or {}).get("sha256") == file.sha256 and row["filename"] == file.name:
+            if (row.get("hashes") or {}).get("sha256") == file.sha256 and row.get("filename") == file.name:
                 return row
     return None
 
