@@ -1,10 +1,12 @@
 """One change to a recipe of 60 packages over PyTorch: `ctk build`, with plain `apptainer build` of the same definition.
 
 `python -m benchmarks.changes` writes its section of RESULTS.md alone. CTK_BENCH_BASE names another base with PyTorch.
+`python -m benchmarks.changes --fast` prints what ctk takes, without the plain build, and writes nothing.
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
 import statistics
 import subprocess
@@ -24,7 +26,7 @@ from toolkit.runtime.engine import find_runtime
 from toolkit.support.site import load_site
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
 _NAMES = """
 accelerate aiohttp attrs click cloudpickle colorlog datasets einops fsspec h5py httpx huggingface-hub
@@ -49,15 +51,10 @@ programs slowed all figures."""
 
 
 def run() -> Section:
-    """Build the recipe once, then measure each change."""
-    ctk = environment_of_ctk() / "ctk"
+    """Build the recipe once, then measure each change, and the plain build."""
     if CA_BUNDLE.is_file():  # plain apptainer needs the certificates of this machine; ctk finds them
         os.environ["APPTAINER_BIND"] = f"{CA_BUNDLE}"
-    chosen = os.environ.get("CTK_BENCH_BASE")
-    base = Path(chosen) if chosen else torch_base(debian_12(ctk))
-    with TemporaryDirectory(dir=os.environ.get("CTK_BENCH_TMP")) as name, variables(CTK_HOME=f"{name}/area"):
-        work = Path(name) / "project"
-        (work / "defs").mkdir(parents=True)
+    with _project() as (ctk, base, work):
         seconds = _changes(ctk, base, work)
         by_hand = _by_hand(ctk, work)
     rows = [(f"{what}", f"{_median(found):.1f}", f"{min(found):.1f}") for what, found in seconds.items()]
@@ -79,6 +76,27 @@ def run() -> Section:
         ),
         (f"ctk {__version__}", find_runtime(load_site()).version_text),
     )
+
+
+def print_fast() -> None:
+    """Measure each change without the plain build, and print the times beside their targets."""
+    with _project() as (ctk, base, work):
+        seconds = _changes(ctk, base, work)
+    for what, found in seconds.items():
+        target = f", target {_TARGETS[what]:.0f} s" if what in _TARGETS else ""
+        print(f"{what}: median {_median(found):.1f} s, fastest {min(found):.1f} s{target}")
+
+
+@contextlib.contextmanager
+def _project() -> Iterator[tuple[Path, Path, Path]]:
+    """The program of ctk, the base, and the directory of an empty project with a work area of its own."""
+    ctk = environment_of_ctk() / "ctk"
+    chosen = os.environ.get("CTK_BENCH_BASE")
+    base = Path(chosen) if chosen else torch_base(debian_12(ctk))
+    with TemporaryDirectory(dir=os.environ.get("CTK_BENCH_TMP")) as name, variables(CTK_HOME=f"{name}/area"):
+        work = Path(name) / "project"
+        (work / "defs").mkdir(parents=True)
+        yield ctk, base, work
 
 
 def _changes(ctk: Path, base: Path, work: Path) -> dict[str, list[float]]:
@@ -116,4 +134,7 @@ def _median(seconds: Sequence[float]) -> float:
 
 
 if __name__ == "__main__":
-    replace_section(run())
+    if sys.argv[1:] == ["--fast"]:
+        print_fast()
+    else:
+        replace_section(run())
