@@ -45,6 +45,18 @@ def test_names_of_imports_are_translated(ctk: Ctk, directory: Path) -> None:
     assert "imported from the package pillow" in ctk("why", "PIL", "small", status=1).stderr
 
 
+def test_a_misspelt_name_is_refused_unless_it_is_meant(ctk: Ctk, directory: Path) -> None:
+    before = (directory / "defs/mine.toml").read_text()
+    done = ctk("add", "mine", "pandas", "sklern>=1", "--no-lock", status=2)
+    assert "did you mean scikit-learn?" in done.stderr
+    assert "ctk add mine scikit-learn" in done.stderr
+    assert "ctk add --exact-names mine 'sklern>=1'" in done.stderr
+    assert (directory / "defs/mine.toml").read_text() == before
+    assert "Added: sklern>=1." in ctk("add", "--exact-names", "mine", "sklern>=1", "--no-lock").stdout
+    # What the recipe has already is meant.
+    assert "Added: sklern>=2." in ctk("add", "mine", "sklern>=2", "--no-lock").stdout
+
+
 def test_a_name_that_is_something_else_on_the_index_is_said(ctk: Ctk, directory: Path) -> None:
     done = ctk("add", "mine", "pytorch>=2", "--no-lock")
     assert "pytorch on PyPI is a placeholder" in done.stdout

@@ -37,6 +37,10 @@ def test_every_notation_of_slurm_for_a_time(written: str, seconds: int) -> None:
     assert values.parse_time(written) == seconds
 
 
+def test_time_that_a_user_types_is_taken_as_it_is() -> None:
+    assert [values.check_time(text) for text in ("99:59", "100:00:00", "1-99", "90")] == [5999, 360_000, 442_800, 5400]
+
+
 @pytest.mark.parametrize(("written", "gpus"), {"0": Gpus(0), "2": Gpus(2), "tesla:1": Gpus(1, "tesla")}.items())
 def test_gpus(written: str, gpus: Gpus) -> None:
     assert values.parse_gpus(written) == gpus
@@ -76,6 +80,7 @@ def test_clock_time() -> None:
 
 
 REFUSED: list[tuple[Callable[[str], object], str, str]] = [
+    *[(values.check_time, "--time", bad) for bad in ("99:99", "4:60", "1:060:00", "1-2:3:61", "banana")],
     *[
         (values.parse_time, "--time", bad)
         for bad in ("banana", "", "-1", "1h", "1:2:3:4", "1-", "1.5", "٣", "1 0", "4:00:00\n", "99999999")

@@ -17,8 +17,10 @@ from toolkit.support.errors import WrongInput
 from toolkit.support.text import (
     count,
     did_you_mean,
+    edit_distance,
     escape_hidden_controls,
     has_hidden_control,
+    misspelt,
     nearest,
     one_line,
     path_argument,
@@ -96,6 +98,26 @@ def test_the_nearest_word_is_offered_and_a_far_one_is_not() -> None:
     assert nearest("banana", ["pytorch", "jax"]) is None
     assert did_you_mean("jaxx", ["jax"]) == ' Did you mean "jax"?'
     assert did_you_mean("banana", ["jax"]) == ""
+
+
+def test_letters_that_differ_are_counted() -> None:
+    pairs = [
+        ("scipy", "scipy", 0),
+        ("scpy", "scipy", 1),
+        ("sicpy", "scipy", 1),
+        ("pandsa", "pandas", 1),
+        ("ab", "cd", 2),
+    ]
+    assert [edit_distance(word, other, 2) for word, other, _ in pairs] == [expected for *_, expected in pairs]
+    assert edit_distance("a", "abcdef", 2) > 2
+
+
+def test_a_long_word_may_have_two_wrong_letters_and_a_short_one_none() -> None:
+    assert misspelt("tnesorflw", ["tensorflow"]) == "tensorflow"
+    assert misspelt("nzmqy", ["numpy"]) is None
+    assert misspelt("joblyb2", ["joblib"]) is None
+    assert misspelt("joblib2", ["joblib"]) is None
+    assert misspelt("ruch", ["rich"]) is None
 
 
 @pytest.mark.parametrize("text", ["a\nb", "a\rb", "\x1b[31m", "a\0", "\u2028", "\x85", "\udcff"])

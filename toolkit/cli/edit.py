@@ -16,6 +16,7 @@ from toolkit.cli.output import live_steps, print_findings, print_json, say, sugg
 from toolkit.recipes.model import Bootstrap
 from toolkit.support.errors import CtkError, WrongInput
 from toolkit.support.files import require_writable
+from toolkit.support.processes import visible_command
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -48,6 +49,10 @@ def add(
         ),
     ] = None,
     keep_versions: KeepVersions = False,
+    exact_names: Annotated[
+        bool,
+        typer.Option("--exact-names", help="Take PACKAGE as typed: correct no import name, refuse no misspelling."),
+    ] = False,
     apt: _Apt = False,
     no_lock: _NoLock = False,
     json: _Json = False,
@@ -57,14 +62,15 @@ def add(
     Comments in the recipe are kept. Editing a shipped recipe first copies it to ./defs. A package that the recipe
     already lists is replaced. Import names are mapped to package names: cv2 to opencv-python-headless, sklearn to
     scikit-learn. On PyPI, some names, such as pytorch, belong to unrelated projects: ctk substitutes the intended
-    package (torch), or rejects the name and says where to find it. If no versions fit the base, nothing is written. The
-    versions of a `pip freeze` (-r) are taken wherever base and recipe allow, and the others are shown with the reason.
+    package (torch), or rejects the name and says where to find it. A probable misspelling (sklern) is refused, because
+    PyPI has unrelated packages under such names. If no versions fit the base, nothing is written. The versions of a
+    `pip freeze` (-r) are taken wherever base and recipe allow, and the others are shown with the reason.
 
         ctk add keras-bert pandas 'seaborn>=0.12'
         ctk add keras-bert -r requirements.txt
         ctk add --apt keras-bert graphviz
     """
-    from toolkit.pins.authoring.edit import APT, added, preferring
+    from toolkit.pins.authoring.edit import APT, added, check_packages, preferring
     from toolkit.recipes.catalogue import Catalogue
 
     if not packages and not requirements:
@@ -79,7 +85,10 @@ def add(
         _apply(catalogue, name, added(path, packages or (), APT), "added", lock=False, json=json, key=APT)
         return
     recipe = catalogue.recipe(name)
-    lines, findings = _translated(recipe.packages, packages or ())
+    typed = packages or ()
+    if not exact_names:
+        _refuse_misspelt(typed, recipe)
+    lines, findings = (check_packages(typed), []) if exact_names else _translated(recipe.packages, typed)
     findings += _other_frameworks(catalogue, recipe, lines)
     prefer: list[str] = []
     for file in requirements or ():
@@ -115,6 +124,22 @@ def remove(
     check_packages(packages, PACKAGES)
     wanted, findings = _as_in(catalogue.recipe(name).packages, packages)
     _apply(catalogue, name, removed(path, wanted), "removed", lock=not no_lock, json=json, findings=findings)
+
+
+def _refuse_misspelt(packages: Sequence[str], recipe: Recipe) -> None:
+    """Raise WrongInput for a name that is probably a misspelling; the recipe's own names are none."""
+    from toolkit.inventory.knowledge.names import MISSPELT, misspelling, names
+    from toolkit.pins.authoring.edit import check_packages
+
+    own = {_canonical(line) for line in recipe.packages}
+    for given in check_packages(packages):
+        correct = names().misspelt(given)
+        if correct is not None and _canonical(given) not in own:
+            right = visible_command(["ctk", "add", recipe.name, correct])
+            as_typed = visible_command(["ctk", "add", "--exact-names", recipe.name, given])
+            raise WrongInput(
+                misspelling(given, correct), fix=f"{right}\nIf the name is right: {as_typed}", code=MISSPELT
+            )
 
 
 def _translated(there: Iterable[str], packages: Iterable[str]) -> tuple[list[str], list[Finding]]:

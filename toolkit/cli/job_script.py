@@ -213,7 +213,7 @@ def _job(
     from toolkit.builds.provenance import provenance_lines
     from toolkit.builds.record import recipe_of
     from toolkit.inventory.formats.layers import layers_of
-    from toolkit.jobs.advice import advise_on_image, advise_on_owners
+    from toolkit.jobs.advice import advise_on_image, advise_on_owners, advise_on_values
     from toolkit.jobs.defaults import choose_image, complete
     from toolkit.jobs.values import check_name, name_for
     from toolkit.recipes.catalogue import Catalogue
@@ -238,13 +238,16 @@ def _job(
         from toolkit.builds.outdated import outdated
 
         doubts = (*doubts, *filter(None, [outdated(chosen, recipe, catalogue.own)]))
+    request = options.job_request()
+    typed = {key: value for key, value in request.resources.items() if value is not None}
+    doubts = (*doubts, *advise_on_values({**(recipe.job.resources if recipe else {}), **typed}))
     profile, other = profile_for(options.cluster, recipe, dialect.words)
     read = [options.template] if options.template else []
     read += [profile.path] if profile and not Profiles.here(site).is_of_site(profile.path) else []
     read += [recipe.path] if recipe and recipe.path.parent == catalogue.own != catalogue.shipped else []
     doubts = (*doubts, *advise_on_owners(read))
     job = complete(
-        options.job_request(),
+        request,
         name=name or options.recipe or name_for(chosen.stem),
         image=chosen,
         recipe=recipe,

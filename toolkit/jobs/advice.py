@@ -9,18 +9,23 @@ from typing import TYPE_CHECKING
 from toolkit.jobs.dialects.words import SLURM
 from toolkit.runtime.commands import as_line, unexpanded_variable
 from toolkit.scheduler.programs import Scheduler
+from toolkit.scheduler.resources import OPTIONS
 from toolkit.support.findings import Finding, Severity
 from toolkit.support.ownership import is_trusted, user_name
 from toolkit.support.processes import visible_command
+from toolkit.support.text import count
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Container, Iterable, Iterator
+    from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 
     from toolkit.jobs.dialects.words import Words
     from toolkit.jobs.model import Job
     from toolkit.recipes.model import Recipe
 
 VARIABLE_NOT_SET = "variable-not-set"
+# A job that starts Python needs more memory than this; a limit above these is rarely meant as minutes.
+_LEAST_MIB = 1000
+_FEW_MINUTES, _MOST_HOURS = 12, 24
 
 # Local to each node: a compute node does not see the login node's files in them.
 _LOCAL = (Path("/tmp"), Path("/var/tmp"), Path("/dev/shm"))  # noqa: S108
@@ -43,6 +48,48 @@ def advise(
         *_binds(job, directory, exists),
         *_local(job, directory),
     )
+
+
+def advise_on_values(typed: Mapping[str, object]) -> tuple[Finding, ...]:
+    """Notes on values, as a user or a recipe has them, that mean something else than most users expect.
+
+    `typed` are resources by their key in OPTIONS.
+    """
+    return tuple(
+        Finding("value-in-other-unit", Severity.WARNING, f"--{OPTIONS[key].name} {typed[key]} is {meaning}", fix)
+        for key, reading in (("mem", _memory_read), ("time", _time_read), ("array", _array_read))
+        for meaning, fix in reading(str(typed.get(key) or ""))
+    )
+
+
+def _memory_read(text: str) -> Iterator[tuple[str, str]]:
+    """A number without a unit is in MiB (sbatch(1), --mem)."""
+    if text.isdecimal() and 0 < int(text) < _LEAST_MIB:
+        yield (
+            f"{int(text)} MiB of memory",
+            f"{int(text)} GiB is --mem {int(text)}G; if MiB are meant: --mem {int(text)}M",
+        )
+
+
+def _time_read(text: str) -> Iterator[tuple[str, str]]:
+    """One number is in minutes, two are minutes and seconds (sbatch(1), --time)."""
+    first, colon, second = text.partition(":")
+    if not first.isdecimal() or ":" in second or not 0 < int(first) <= (_MOST_HOURS if colon else _FEW_MINUTES):
+        return
+    rest = f" and {count(int(second), 'second')}" if colon and int(second) else ""
+    clock = f"{int(first)}:{second or '00'}:00"
+    yield f"{count(int(first), 'minute')}{rest}", f"{_hours(first, second)} is --time {clock}"
+
+
+def _hours(first: str, second: str) -> str:
+    rest = f" and {count(int(second), 'minute')}" if second and int(second) else ""
+    return f"{count(int(first), 'hour')}{rest}"
+
+
+def _array_read(text: str) -> Iterator[tuple[str, str]]:
+    """A number alone is one task of that number (sbatch(1), --array)."""
+    if text.isdecimal() and int(text) > 1:
+        yield f"one task, with the number {int(text)}", f"{int(text)} tasks are --array 0-{int(text) - 1}"
 
 
 def advise_on_image(image: Path, recipe: Recipe | None, given: bool) -> tuple[Finding, ...]:

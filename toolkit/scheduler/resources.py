@@ -17,10 +17,10 @@ from toolkit.scheduler.values import (
     check_count,
     check_partition,
     check_qos,
+    check_time,
     parse_array,
     parse_gpus,
     parse_memory,
-    parse_time,
 )
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ class Resources:
     cpus_per_task: int | None = _option("cpus-per-task", check_count, int)
     gpus: Gpus | None = _option("gpus", parse_gpus, Gpus)  # noqa: RUF009 - it is a field
     mem: str | None = _option("mem", parse_memory, str)
-    time: int | None = _option("time", parse_time, str, variable="SBATCH_TIMELIMIT")
+    time: int | None = _option("time", check_time, str, variable="SBATCH_TIMELIMIT")
     partition: str | None = _option("partition", check_partition, str, variable="SBATCH_PARTITION")
     account: str | None = _option("account", check_account, str, variable="SBATCH_ACCOUNT")
     qos: str | None = _option("qos", check_qos, str, variable="SBATCH_QOS")

@@ -24,6 +24,9 @@ _TIMES = (
     re.compile(rf"(?P<hours>{_NUMBER}):(?P<minutes>{_NUMBER}):(?P<seconds>{_NUMBER})"),
     re.compile(rf"(?P<days>{_NUMBER})-(?P<hours>{_NUMBER})(?::(?P<minutes>{_NUMBER})(?::(?P<seconds>{_NUMBER}))?)?"),
 )
+_TIME_EXAMPLES = (
+    "For example: --time 4:00:00 for four hours, --time 30 for thirty minutes, --time 2-12 for two days and a half."
+)
 _SECONDS = {"days": 86_400, "hours": 3_600, "minutes": 60, "seconds": 1}
 
 
@@ -55,9 +58,16 @@ def parse_time(value: str, option: str = "--time") -> int:
         value,
         "minutes, minutes:seconds, hours:minutes:seconds, days-hours, days-hours:minutes, days-hours:minutes:seconds "
         "or UNLIMITED",
-        fix="For example: --time 4:00:00 for four hours, --time 30 for thirty minutes, --time 2-12 for two days and a "
-        "half.",
+        fix=_TIME_EXAMPLES,
     )
+
+
+def check_time(value: str, option: str = "--time") -> int:
+    """Seconds of a time limit that a user typed: Slurm also takes 99:99, which nobody means."""
+    seconds = parse_time(value, option)
+    if re.search(r":(?:[6-9][0-9]|[0-9]{3,})(?::|$)", value):
+        refuse(option, value, "a time with at most 59 after each colon", fix=_TIME_EXAMPLES)
+    return seconds
 
 
 def parse_gpus(value: str | int, option: str = "--gpus") -> Gpus:

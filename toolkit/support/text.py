@@ -21,6 +21,9 @@ _INVISIBLE = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u180f\u
 _HIDDEN_CONTROL = re.compile("[\x80-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 _JOINER, _EMOJI_STYLE = "\u200d", "\ufe0f"
 _MAX_SHOWN = 500  # characters
+# Words of this length can be misspelt in so many letters; shorter ones are close to too many others.
+_MIN_LENGTHS = {1: 5, 2: 9}
+_NO_DIGITS = str.maketrans("", "", "0123456789")
 
 
 def nearest(word: str, known: Iterable[str]) -> str | None:
@@ -33,6 +36,41 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
     """' Did you mean "base"?' with its leading space, or nothing."""
     match = nearest(word, known)
     return f' Did you mean "{match}"?' if match else ""
+
+
+def misspelt(word: str, known: Iterable[str]) -> str | None:
+    """The known word that `word` is a misspelling of: one letter off, two in a long word. None: it is close to none."""
+    for limit in (1, 2):
+        for right in sorted(known):
+            long_enough = len(right) >= _MIN_LENGTHS[limit] and (limit == 1 or word[:1] == right[:1])
+            # Names that differ in their digits alone are other releases, not misspellings.
+            if long_enough and _differs(word, right) and edit_distance(word, right, limit) <= limit:
+                return right
+    return None
+
+
+def _differs(word: str, other: str) -> bool:
+    return word.translate(_NO_DIGITS) != other.translate(_NO_DIGITS)
+
+
+def edit_distance(word: str, other: str, limit: int) -> int:
+    """How many letters were changed, left out, added, or exchanged with their neighbour; more than `limit` is inexact.
+
+    https://en.wikipedia.org/wiki/Damerau-Levenshtein_distance, the optimal string alignment.
+    """
+    if abs(len(word) - len(other)) > limit:
+        return limit + 1
+    before: list[int] = []
+    last = list(range(len(other) + 1))
+    for row, letter in enumerate(word, 1):
+        costs = [row]
+        for column, right in enumerate(other, 1):
+            cost = min(last[column] + 1, costs[-1] + 1, last[column - 1] + (letter != right))
+            if row > 1 and column > 1 and (letter, word[row - 2]) == (other[column - 2], right):
+                cost = min(cost, before[column - 2] + 1)
+            costs.append(cost)
+        before, last = last, costs
+    return last[-1]
 
 
 def one_line(value: str, what: str) -> str:

@@ -12,12 +12,15 @@ from packaging.utils import canonicalize_name
 
 from toolkit.inventory.knowledge.frameworks import knowledge, matches
 from toolkit.support.findings import Finding, Severity
+from toolkit.support.text import misspelt
 from toolkit.support.tomlfile import read_toml
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from toolkit.inventory.knowledge.frameworks import DataParts
+
+MISSPELT = "misspelt-package"
 
 _FILE = Path(__file__).with_name("names.toml")
 
@@ -46,7 +49,7 @@ class Names:
     """Distributions by dotted import name, and PyPI's names by conda's; "" means not available there.
 
     `companions` are patterns of distributions by the framework that they compute with, `data` what of a framework only
-    feeds another one.
+    feeds another one, `alike` well-known distributions whose names are close to others.
     """
 
     imports: dict[str, str]
@@ -54,6 +57,7 @@ class Names:
     companions: dict[str, tuple[str, ...]]
     data: dict[str, DataParts]
     strangers: dict[str, Stranger]
+    alike: frozenset[str]
 
     def distribution(self, module: str) -> str | None:
         """The distribution that gives `module` (dotted; the longest known part of it counts); None: not known."""
@@ -113,6 +117,17 @@ class Names:
         """What a requirement's name is on PyPI, if that is not what users mean; None for one with an address."""
         return None if "@" in requirement else self.strangers.get(canonicalize_name(_given_name(requirement)))
 
+    def misspelt(self, requirement: str) -> str | None:
+        """The distribution that was probably meant by a name that is close to a known one, and unknown: `sklern`."""
+        name = canonicalize_name(given := _given_name(requirement))
+        known = _known_names()
+        other = given in self.imports or name in self.strangers or name in self.alike
+        if "@" in requirement or other or known.get(name) == name:
+            return None
+        # An import's name in other letters, such as `pil`, is in the table itself.
+        meant = name if name in known else misspelt(name, known)
+        return None if meant is None else known[meant]
+
     def as_meant(self, requirements: Iterable[str]) -> tuple[list[str], list[Finding]]:
         """`requirements` with the names that users mean, and a warning for each that means something else on PyPI."""
         lines, findings = [], []
@@ -120,6 +135,8 @@ class Names:
             stranger = self.stranger(line)
             if stranger is not None:
                 findings.append(Finding("another-package", Severity.WARNING, stranger.message, stranger.way))
+            elif (correct := self.misspelt(line)) is not None:
+                findings.append(Finding(MISSPELT, Severity.WARNING, misspelling(_given_name(line), correct)))
             means = stranger.means if stranger is not None else None
             lines.append(line.strip().replace(_given_name(line), means, 1) if means else line)
         return lines, findings
@@ -132,10 +149,26 @@ class Names:
         return canonicalize_name(package) if known is None else known
 
 
+def misspelling(name: str, correct: str) -> str:
+    """What to say of a name that is probably misspelt."""
+    return f"{name} is close to a well-known package name and not one itself: did you mean {correct}?"
+
+
 def _given_name(requirement: str) -> str:
     """The name in a requirement as it was typed: imports differ from distributions in their capitals."""
     match = re.match(r"[A-Za-z0-9._-]+", requirement.strip())
     return match[0] if match else ""
+
+
+@cache
+def _known_names() -> dict[str, str]:
+    """The normalized names of imports, distributions and strangers, each with the distribution that it means."""
+    table = names()
+    imports = {canonicalize_name(name): found for name, found in table.imports.items() if found and "." not in name}
+    variants = {name for group in knowledge().variants for name in group.distributions if "*" not in name}
+    own = {*imports.values(), *table.conda.values(), *variants} - {""}
+    strangers = {name: stranger.means or name for name, stranger in table.strangers.items()}
+    return imports | strangers | {name: name for name in own}
 
 
 @cache
@@ -153,4 +186,5 @@ def names() -> Names:
             name: Stranger(name, entry.get("means"), entry.get("is", ""), entry.get("way"), entry.get("works", True))
             for name, entry in content["strangers"].items()
         },
+        frozenset(content["alike"]),
     )
