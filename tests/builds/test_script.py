@@ -69,6 +69,13 @@ def script(here: Path, **more: object) -> str:
     return as_script(build_commands(plan, context), plan.record.target)
 
 
+def test_script_says_that_it_runs_the_check_of_the_recipe(here: Path) -> None:
+    assert "the check of" not in as_script(["true"], "mine")
+    text = as_script(["true"], "mine", ["python", "-c", "a()\nb('日本')"])
+    assert """# At the end the build runs the check of the recipe: python -c 'a()\\nb('"'"'日本'"'"')'\n""" in text
+    run(text)
+
+
 def run(text: str, status: int = 0) -> subprocess.CompletedProcess[str]:
     done = subprocess.run(["sh"], input=text, text=True, capture_output=True, check=False)
     assert done.returncode == status, done.stderr

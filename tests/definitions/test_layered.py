@@ -76,8 +76,8 @@ def test_a_tail_runs_under_the_constraint_file_if_it_has_a_post_script() -> None
     assert "ctk_guard" not in by_name(replace(ALL, post=""), SMALL)["tail"].script
 
 
-def test_changed_variable_or_import_repeats_no_script() -> None:
-    changed = replace(ALL, environment=(("CTK_TEST", "2"),), import_skip=("six",))
+def test_changed_variable_import_or_check_repeats_no_script() -> None:
+    changed = replace(ALL, environment=(("CTK_TEST", "2"),), import_skip=("six",), check=("true",))
     assert changed.environment != ALL.environment
     assert layer_steps(changed, SMALL).layers == layer_steps(ALL, SMALL).layers
 
@@ -90,6 +90,9 @@ def test_imports_are_those_of_the_lock() -> None:
     assert script.startswith(beginning())
     assert "ctk_guard_run imports" in script
     assert "export PIP_CONSTRAINT" not in script
+    checking = layer_steps(replace(ALL, packages=(), check=("true",)), replace(SMALL, asked=(), packages=())).imports
+    assert checking is not None
+    assert checking.check == ("true",)
     skipping = layer_steps(replace(ALL, import_skip=("timm",)), SMALL).imports
     assert skipping is not None
     assert '"skip": [\n   "timm"\n  ]' in imports_over_layers(SMALL, skipping)

@@ -31,9 +31,14 @@ packages = ["ctk-good", "ctk-bad"]
 
 [environment]
 LEVEL = "3"
+
+[check]
+command = ["python3", "-c", "import ctk_good; print(ctk_good.model())"]
 """
+GOOD = "import os\nassert os.environ['LEVEL'] == '3'\nprint('good is imported')\n"
 CODE = {
-    ("ctk_good", "1.0"): "import os\nassert os.environ['LEVEL'] == '3'\nprint('good is imported')\n",
+    ("ctk_good", "0.9"): GOOD + "def model(): return 'a model'\n",
+    ("ctk_good", "1.0"): GOOD + "def model(): return os.keras\n",
     ("ctk_bad", "1.9"): "",
     ("ctk_bad", "2.1"): "raise ImportError('ctk_bad needs torch>=99')\n",
 }
@@ -109,16 +114,22 @@ def test_a_package_that_cannot_be_imported_ends_the_build_and_what_the_recipe_sk
     assert "IMPORT-FAILED ctk-bad 2.1: import ctk_bad: ImportError" in plain.stderr
     assert not (work / "x.sif").exists()
 
-    # Allowed: remembered with all comments, the image is built, and nothing is left to do the second time.
+    # Allowed: remembered with all comments. It fails in use; then the image is built, and nothing is left to do.
     wrong = ctk("build", "mine", "--allow-import-failure", "ctk-bat", status=2).stderr
     assert 'Did you mean "ctk-bad"?' in wrong
-    shown = ctk("build", "mine", "--allow-import-failure", "ctk_bad", "--json", "--force").stdout
+    unused = ctk("build", "mine", "--allow-import-failure", "ctk_bad", status=1).stderr
+    assert "AttributeError: module 'os' has no attribute 'keras'" in unused
+    assert "CHECK-FAILED exited with status 1" in (work / "mine.sif.build.log").read_text()
+    assert not (work / "mine.sif").exists()
+    ctk("add", "mine", "ctk-good<1")
+    before = before.replace('["ctk-good",', '["ctk-good<1",', 1)
+    shown = ctk("build", "mine", "--json", "--force").stdout
     assert 0 <= json.loads(shown)["import_seconds"] < json.loads(shown)["seconds"]
     assert path.read_text() == f'{before}\n[imports]\nskip = ["ctk-bad"]\n'
     assert "is up to date" in ctk("build", "mine").stdout
     document = json.loads(ctk("try", "mine", "--json").stdout)
     assert [imported["steps"] for imported in document["imported"]] == [["import ctk_good"]]
-    assert [finding["code"] for finding in document["findings"]] == ["import-skipped"]
+    assert [finding["code"] for finding in document["findings"]] == ["import-skipped", "not-tried"]
     assert "good is imported" in ctk("run", "mine.sif", "--", "python3", "-c", "import ctk_good").stdout
 
 

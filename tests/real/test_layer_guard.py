@@ -152,3 +152,33 @@ def test_package_is_imported_again_only_if_its_import_may_notice_a_change(me: Us
     assert imports("mkdir -p /opt; touch /opt/four", "--force") == again
     assert imports("mkdir -p /opt; touch /opt/five") == before
     assert imports(f"rm {DEBIAN}/needed.py", status=1) == again, "it fails, and is not remembered"
+
+
+def test_check_ends_builds_of_both_forms_and_repeats_after_a_change(me: User, base: Path, tmp_path: Path) -> None:
+    code = "import torch; text = open('/opt/data').read(); print('saw', text); assert text == 'good'"
+    files = '[[files]]\nfrom = "data"\nto = "/opt/data"\n'
+    recipe(tmp_path, me, "mine", f'{files}[check]\ncommand = ["python3", "-c", "{code}"]\n')
+
+    def build(data: str, *options: str, status: int = 0, log: str = "mine.sif") -> tuple[list[dict[str, str]], str]:
+        me.run("tee", "defs/data", cwd=tmp_path, input=data)
+        done = me.ctk("build", "mine", "--base", base, "--json", *options, cwd=tmp_path, status=status)
+        return json.loads(done.stdout)["findings"], (tmp_path / f"{log}.build.log").read_text()
+
+    _, first = build("good", "--layered")
+    assert "  | saw good\nctk guard: the check passed in " in first
+    _, other = build("good", "--layered", "-o", "other.sif", log="other.sif")
+    assert "ctk guard: the check passed in " in other
+    assert "in an earlier build of the same layers" in other
+    assert "saw good" not in other
+    before = (tmp_path / "mine.sif").stat()
+    forms = {"mine.sif": ("--layered",), "box": ("--sandbox", "-o", "box")}  # a flat build has the script of a sandbox
+    failed = [build("bad", *options, status=1, log=name) for name, options in forms.items()]
+    for [error], log in failed:
+        assert error["code"] == "check-failed"
+        first, *lines = error["message"].splitlines()
+        assert first.startswith('building mine failed: the check ["python3", "-c", "import torch; ')
+        assert (first.endswith(" exited with status 1:"), lines[0], lines[-1]) == (True, "saw bad", "AssertionError")
+        assert "ctk guard: CHECK-FAILED exited with status 1" in log
+    assert failed[0][0][0]["message"] == failed[1][0][0]["message"]
+    assert (tmp_path / "mine.sif").stat() == before, "the earlier image stays"
+    assert sorted(path.name for path in tmp_path.glob("*.sif")) == ["mine.sif", "other.sif"]

@@ -93,6 +93,11 @@ def test_a_base_alone_is_a_recipe_and_may_be_replaced(tmp_path: Path) -> None:
     assert recipe(tmp_path, "", base=OTHER).base is OTHER
 
 
+def test_check_is_a_list_of_words(tmp_path: Path) -> None:
+    found = recipe(tmp_path, 'base = "debian-12"\n[check]\ncommand = ["python", "-c", "import a\\nb()"]')
+    assert (found.check, found.needs_guard) == (("python", "-c", "import a\nb()"), True)
+
+
 def test_a_command_may_be_one_text_as_a_shell_would_split_it(tmp_path: Path) -> None:
     found = recipe(tmp_path, 'base = "debian-12"\n[job]\ncommand = "python train.py --name \'a b\'"')
     assert found.job.command == ("python", "train.py", "--name", "a b")
@@ -148,6 +153,15 @@ MISTAKES = [
     ('post = "WANDB_API_KEY=geheim python x.py"', "mine.toml:1: post: has a secret (WANDB_API_KEY)"),
     ('description = "log in with HF_TOKEN=geheim"', "mine.toml:1: description: has a secret (HF_TOKEN)"),
     ('[job]\ncommand = "python x.py --api-key geheim"', "mine.toml:2: job.command: has a secret (--api-key)"),
+    ('[check]\ncommand = ["sh", "-c", "TOKEN=geheim x"]', "mine.toml:2: check.command: has a secret (TOKEN)"),
+    ('[check]\ncommand = "python x.py"', "mine.toml:2: check.command: should be a list, not 'python x.py'"),
+    ("[check]\ncommand = []", "mine.toml:2: check.command: should be the words of a command"),
+    ('[check]\ncommand = ["", "x"]', "mine.toml:2: check.command: should be the words of a command"),
+    ('[check]\ncommand = ["a", "b\\u0000"]', "mine.toml:2: check.command: should be the words of a command"),
+    ('[check]\ncommand = ["sleep", 1]', "mine.toml:2: check.command: should be a list of texts in quotes"),
+    ("[check]", "mine.toml:1: check.command: should be the words of a command"),
+    ('[check]\ncomand = ["x"]', 'mine.toml:2: check.comand: there is no such key. Did you mean "command"?'),
+    ("check = ['x']", "mine.toml:1: check: should be a table"),
     ('[job]\ncommand = ["sh", "-c", "TOKEN=geheim x"]', "mine.toml:2: job.command: has a secret (TOKEN)"),
     ('[environment]\n1A = "x"', "environment.1A: is not a valid variable name"),
     ('[environment]\nA = "x\\ny"', "mine.toml:2: environment.A: the value contains the control character"),

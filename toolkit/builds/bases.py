@@ -190,7 +190,7 @@ def base_digest(
     known = base.digest or (None if fresh else locks.locked_digest(recipe))
     if known is not None or not ask:
         return known
-    return _asked_digest(base, locks.cache, note, needed=recipe.installs and not is_recorded(base))
+    return _asked_digest(base, locks.cache, note, needed=recipe.needs_guard and not is_recorded(base))
 
 
 def present_digest(recipe: Recipe, context: BuildContext, note: Callable[[str], None] | None) -> str | None:

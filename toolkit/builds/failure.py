@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING
 
 from toolkit.builds.causes import find_cause, telling_lines
 from toolkit.builds.imports import imports_failed
+from toolkit.builds.own_check import check_error
 from toolkit.builds.progress import failed_command, failed_output, last_commands, runtime_reason
 from toolkit.builds.pulling import registry_of
 from toolkit.builds.room import RoomWatch, cause
-from toolkit.pins.guard.log import differences, failures
+from toolkit.pins.guard.log import differences, failed_check, failures
 from toolkit.pins.guard.payload.log_lines import BY_APT
 from toolkit.runtime.known_errors import FULL_DISK
 from toolkit.runtime.layer_check import not_mounted
@@ -48,6 +49,8 @@ def explain_failure(attempt: Attempt, status: int, lines: list[str], room: RoomW
         return unmounted
     if failed := failures(lines):
         return imports_failed(attempt.what, attempt.recipe, attempt.lock, failed, attempt.log, attempt.area)
+    if (check := failed_check(lines)) is not None:
+        return check_error(attempt.what, attempt.recipe, check, attempt.log)
     if changed := differences(lines):
         by_apt = all(f"({BY_APT}: " in difference for difference in changed)
         remove = "Remove the Debian package that brings it from `apt` in the recipe"

@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 from toolkit.pins.guard.log import fields, is_begin_of_layer, is_end
-from toolkit.pins.guard.payload.log_lines import IMPORTING, RUNNING
+from toolkit.pins.guard.payload.log_lines import CHECKING, IMPORTING, RUNNING
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -27,7 +27,11 @@ _STEPS = (
     (r"INFO:\s+Creating sandbox directory", "writing the sandbox"),
     (r"INFO:\s+Build complete", "finishing"),
 )
-_STEPS_OF_GUARD = ((RUNNING, "installing exactly the locked packages"), (IMPORTING, "importing the packages"))
+_STEPS_OF_GUARD = (
+    (RUNNING, "installing exactly the locked packages"),
+    (IMPORTING, "importing the packages"),
+    (CHECKING, "running the check of the recipe"),
+)
 _SHOWN_COMMANDS = 8
 # What the runtime prints where %post begins, and where something else does that may print commands or fail.
 _SECTION = re.compile(r"INFO:\s+(?:(?P<post>Running post)|Running (?:setup|test)|Adding |Creating )")

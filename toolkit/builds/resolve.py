@@ -122,9 +122,9 @@ def _resolve_recipe(
     judge_target(recipe, locks.bases.values())
     locks.require(recipe)
     with unchanged(request.base_state):
-        if recipe.installs or layers:
+        if recipe.needs_guard or layers:
             base = present_base(request, recipe, context, listener)
-        if recipe.installs:
+        if recipe.needs_guard:
             listener.on_step("choosing the versions of the packages" if recipe.packages else "reading the base")
         elif not context.preview and not context.offline:
             require_architecture(locks.pinned(recipe, base.digest).base)
@@ -179,7 +179,7 @@ def unchanged_record(request: BuildRequest, context: BuildContext) -> Record | N
     record = read_record(output)
     if record is None or not record.inputs or record.target != request.target.identity:
         return None
-    lock = context.locks.current(recipe) if recipe.installs else None
+    lock = context.locks.current(recipe) if recipe.needs_guard else None
     if lock is None and recipe.packages:
         return None
     start = _start(recipe, lock, context, None if lock is not None else _digest_now(recipe, context))

@@ -9,9 +9,12 @@ from typing import TYPE_CHECKING
 from toolkit import __version__
 from toolkit.builds.files import AreaDirectories, quoted
 from toolkit.builds.steps import Workspace, ending, flat_steps, removal
+from toolkit.support.processes import command_line
 from toolkit.support.text import printable
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from toolkit.builds.context import BuildContext
     from toolkit.builds.plan import BuildPlan
     from toolkit.support.errors import CtkError
@@ -37,14 +40,16 @@ def refused(error: CtkError) -> str:
     return ending(text, error.exit_status)
 
 
-def as_script(commands: list[str], target: str) -> str:
-    """The commands as one text for `sh`, which reads all of it before it begins."""
+def as_script(commands: list[str], target: str, check: Sequence[str] = ()) -> str:
+    """The commands as one text for `sh`, which reads all of it before it begins; `check` is that of the recipe."""
     body = "\n".join(commands)
+    own = f"# At the end the build runs the check of the recipe: {printable(command_line(check))}\n" if check else ""
     return (
         "#!/bin/sh\n"
         f"# Commands of `ctk build` for {printable(target)}, by ctk {__version__}.\n"
         "# The image is flat; `ctk build` may make a layered one with the same content.\n"
         "# This script writes no lock and no log, and does not audit the image.\n"
+        f"{own}"
         f"build() {{\n{body}\n}}\nbuild\n"
     )
 

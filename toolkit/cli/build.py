@@ -129,6 +129,7 @@ def build(
     At the end, the build imports the recipe's packages and the base's frameworks, without a GPU. If an import fails,
     the build fails with exit status 1. --allow-import-failure is for a package that needs a GPU or a licence file to
     be imported; the recipe records it in [imports] skip. `ctk try` does the same imports without building an image.
+    A command in [check] of the recipe runs after the imports, without a GPU; if it fails, so does the build (status 1).
 
     Several targets are built one after the other, each with its own log. If one fails, the others are built anyway, and
     the exit status is the highest one. --output, --dry-run and --allow-import-failure need a single target.

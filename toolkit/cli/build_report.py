@@ -81,7 +81,8 @@ def print_plan(
         document = {"output": str(plan.request.output), "commands": commands, "definition": text}
         print_json("ctk.build-plan/1", document, told)
     else:
-        print_text(as_script(commands, plan.record.target))
+        recipe = plan.request.recipe
+        print_text(as_script(commands, plan.record.target, recipe.check if recipe else ()))
 
 
 def _say_base_not_here(recipe: Recipe) -> None:

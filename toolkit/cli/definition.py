@@ -80,7 +80,7 @@ def definition(
     locks.require(recipe)
     with live_steps(f"Choosing the versions for {name}") as on_step:
         reader = BaseReader(locks, area, site, on_step)
-        found = locks.find(recipe, reader.read(recipe) if recipe.installs else NOT_HERE)
+        found = locks.find(recipe, reader.read(recipe) if recipe.needs_guard else NOT_HERE)
     if found is not None and not recipe.rebased:
         say_lock_change(found, name, written=False)
     made = define(

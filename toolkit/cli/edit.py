@@ -347,7 +347,7 @@ def _resolve(catalogue: Catalogue, name: str, edit: Edit) -> tuple[list[Found], 
     site = load_site()
     area = open_work_area(site)
     locks = Locks.of(catalogue, area.path, lambda text: say(f"Warning: {text}", stderr=True))
-    if not (recipe.installs or locks.path(recipe).is_file()):
+    if not (recipe.needs_guard or locks.path(recipe).is_file()):
         return [], ()
     first = architecture_of(recipe)
     try:

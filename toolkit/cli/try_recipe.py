@@ -39,7 +39,7 @@ def try_recipe(
         ctk try mine --base my.sif    on an image on this machine
 
     The base must be on this machine: an image, a sandbox, or a base that an earlier build pulled. Packages of `apt`
-    are installed too; `post` and [[files]] are skipped.
+    are installed too; `post`, [[files]] and [check] are skipped.
 
     Exit status 1: a package cannot be imported. The message names it, the likely cause, and a version that is likely
     to work. Exit status 3: the base is not on this machine; the message says how to pull it.
@@ -100,7 +100,8 @@ def _left_out(recipe: Recipe) -> list[Finding]:
     if recipe.import_skip:
         text = f"not imported, because of [imports] skip in the recipe: {', '.join(recipe.import_skip)}"
         found.append(Finding("import-skipped", Severity.INFO, text))
-    parts = [part for part, given in (("post", recipe.post.strip()), ("[[files]]", recipe.files)) if given]
+    of_build = (("post", recipe.post.strip()), ("[[files]]", recipe.files), ("[check]", recipe.check))
+    parts = [part for part, given in of_build if given]
     if parts:
         text = f"{' and '.join(parts)} of the recipe were not part of the trial"
         found.append(Finding("not-tried", Severity.INFO, text))

@@ -60,8 +60,11 @@ def define(recipe: Recipe, *, lock: Lock | None = None, mirror: str | None = Non
 
 
 def trial_script(recipe: Recipe, lock: Lock) -> str:
-    """What `%post` of the recipe's definition does up to its import step, but for the files and `post` of the user."""
-    return _post(steps(replace(recipe, files=(), post=""), lock), recipe, lock)
+    """What `%post` of the recipe's definition does up to its import step, but for the files and `post` of the user.
+
+    Nor does it run the check of the recipe, which may need both.
+    """
+    return _post(steps(replace(recipe, files=(), post=""), lock), replace(recipe, check=()), lock)
 
 
 def _post(chosen: Sequence[Step], recipe: Recipe, lock: Lock | None) -> str:
@@ -72,7 +75,7 @@ def _post(chosen: Sequence[Step], recipe: Recipe, lock: Lock | None) -> str:
         return ""
     if lock is None:
         return "\n".join(filter(None, (beginning(), apt, rest)))
-    wanted = import_step(lock, recipe.import_skip, recipe.environment)
+    wanted = import_step(lock, recipe.import_skip, recipe.environment, recipe.check)
     return f"{beginning()}\n\n{guarded(lock, rest, wanted, apt=apt)}"
 
 

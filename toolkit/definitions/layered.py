@@ -76,7 +76,7 @@ def layer_steps(recipe: Recipe, lock: Lock | None = None, *, relabel: bool = Fal
         for name in places[step.name]:
             groups[name].append(step)
     apt, _, rest = (joined(groups[name]) for name in LayerName)
-    wanted = import_step(lock, recipe.import_skip, recipe.environment) if lock else None
+    wanted = import_step(lock, recipe.import_skip, recipe.environment, recipe.check) if lock else None
     may_install = any(step.name is StepName.POST for step in groups[LayerName.TAIL])
     scripts = layer_scripts(lock, apt=apt, packages="", rest=rest, may_install=may_install)
     made = {
@@ -91,7 +91,7 @@ def layer_steps(recipe: Recipe, lock: Lock | None = None, *, relabel: bool = Fal
     if lock is not None:
         made[LayerName.PACKAGES] = packages_step(lock)
     layers = tuple(made[name] for name in LayerName if groups[name])
-    return LayeredSteps(layers, wanted if wanted and wanted.packages else None)
+    return LayeredSteps(layers, wanted if wanted and (wanted.packages or wanted.check) else None)
 
 
 def packages_step(lock: Lock) -> LayerStep:

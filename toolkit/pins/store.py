@@ -122,14 +122,19 @@ class Locks:
 
         Raises CheckFailed if the lock may not be updated and is out of date, or where packages conflict with the base.
         """
-        if not recipe.installs:
+        if not recipe.needs_guard:
             return None
         try:
             return self.for_build(recipe, base)
         except WrongInput as error:
-            if error.code == "no-python" and not recipe.packages:
-                return None
-            raise
+            if error.code != "no-python" or recipe.packages:
+                raise
+            if recipe.check:
+                message = f"{recipe.path}: [check] needs Python in the base, and {recipe.base.name} has none"
+                raise WrongInput(
+                    message, fix="Remove [check], or choose a base with Python.", code=error.code
+                ) from error
+            return None
 
     def for_build(self, recipe: Recipe, base: PresentBase = NOT_HERE, *, write: bool = True) -> Found:
         """The lock to build with, written unless `write` is false.

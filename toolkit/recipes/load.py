@@ -35,8 +35,9 @@ _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 RECIPE_KEYS = (
     *("description", "group", "base", "apt", "packages", "index", "post", "files", "environment", "job", "require"),
-    *("imports", "target", "not_secret", "lock"),
+    *("imports", "target", "not_secret", "lock", "check"),
 )
+_AS_LIST = 'Write each word as a text of its own: command = ["python", "-c", "import timm"].'
 _JOB_OPTIONS = {key: option.in_recipe for key, option in OPTIONS.items() if option.in_recipe}
 
 
@@ -66,6 +67,7 @@ def load_recipe(path: Path, bases: Mapping[str, Base], *, base: Base | None = No
         rebased=base is not None,
         text=file.text,
         not_secret=file.get_texts(table, "not_secret"),
+        check=_check(file),
     )
 
 
@@ -171,11 +173,13 @@ def _refuse_secrets(file: TomlFile) -> None:
     """What a recipe says gets into the image, its definition and the build's log, a job's command into a script."""
     allowed = file.get_texts(file.content, "not_secret")
     job = file.get(file.content, "job", dict) or {}
+    check = file.get(file.content, "check", dict) or {}
     command = job.get("command") or ()
     texts = {
         "description": (redact(str(file.content.get("description", ""))),),
         "post": (file.content.get("post"),),
         "job.command": command if isinstance(command, list) else (command,),
+        "check.command": file.get(check, "command", list, "check.", fix=_AS_LIST) or (),
     }
     for key, words in texts.items():
         found = find_secret([word for word in words if isinstance(word, str)], allowed)
@@ -248,6 +252,17 @@ def _command(file: TomlFile, table: Mapping[str, Any]) -> tuple[str, ...]:
         except ValueError as error:
             file.fail("job.command", f"is not a command line: {error}")
     return file.get_texts(table, "command", "job.")
+
+
+def _check(file: TomlFile) -> tuple[str, ...]:
+    table = file.get(file.content, "check", dict)
+    if table is None:
+        return ()
+    file.check_keys(table, ("command",), "check.")
+    command = file.get_texts(table, "command", "check.")
+    if not command or not command[0] or any("\0" in word for word in command):
+        file.fail("check.command", "should be the words of a command", fix=_AS_LIST)
+    return command
 
 
 def _required_verdict(file: TomlFile) -> Verdict | None:

@@ -178,6 +178,7 @@ class Recipe:
     (`--base`), so that the lock in `./defs` is not for it. `group` is the heading under which `ctk list` shows it.
     `prefer` are exact versions, `name==version` with an optional marker, that a lock takes where it can.
     `text` is the content of the file. `not_secret` are names of values that ctk must not refuse as secrets.
+    `check` is a command that has to succeed at the end of the build.
     """
 
     name: str
@@ -198,9 +199,10 @@ class Recipe:
     rebased: bool = False
     group: str = ""
     not_secret: tuple[str, ...] = ()
+    check: tuple[str, ...] = ()
     text: str = field(default="", repr=False, compare=False)
 
     @property
-    def installs(self) -> bool:
-        """Whether the build installs something after the base, so that the guard has to compare."""
-        return bool(self.apt or self.packages or self.post.strip())
+    def needs_guard(self) -> bool:
+        """Whether the build installs something over the base, which the guard compares, or has a check that it runs."""
+        return bool(self.apt or self.packages or self.post.strip() or self.check)

@@ -71,6 +71,28 @@ def test_what_is_not_known_completely_is_not_kept(base: Path) -> None:
         assert here.seconds(TORCH) is None
 
 
+def test_check_is_known_until_any_layer_or_variable_changes(base: Path) -> None:
+    def over(
+        *names: str, metadata: str = "metadata-1", command: str = "true", variable: str | None = None
+    ) -> float | None:
+        """How long the check is said to have taken over these layers; it passes if it is not known."""
+        [(_, tree)] = memory(base, {"notes": ""}, "ctk-layer-notes").layers
+        [last] = memory(base, {".singularity.d/env/90.sh": variable} if variable else {}, metadata).layers
+        layers = (*((name, tree) for name in names), last)
+        here = replace(memory(base, {}, "ctk-layer-none"), layers=layers)
+        found = here.seconds_of_check([command])
+        here.keep_check([command], 0.5)
+        return found
+
+    assert over("a", "b") is None
+    assert over("a", "b") == 0.5
+    assert over("a", "b", metadata="metadata-2") == 0.5, "the time of the build is in it"
+    assert over("a", "b", command="false") is None
+    assert over("a", "c") is None
+    assert over("a", "b") is None, "the last one counts"
+    assert over("a", "b", metadata="metadata-3", variable="A=1") is None
+
+
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"trace": 1, "seconds": 1, "state": ""}', "[" * 10_000])
 def test_damaged_file_is_unknown(base: Path, text: str) -> None:
     here = memory(base, {})

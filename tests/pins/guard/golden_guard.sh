@@ -31,6 +31,9 @@ CTK_END_OF_FILE
 cat > "$ctk_guard/imports.py" <<'CTK_END_OF_FILE'
 <imports.py>
 CTK_END_OF_FILE
+cat > "$ctk_guard/check.py" <<'CTK_END_OF_FILE'
+<check.py>
+CTK_END_OF_FILE
 cat > "$ctk_guard/guard.py" <<'CTK_END_OF_FILE'
 <guard.py>
 CTK_END_OF_FILE

@@ -11,7 +11,9 @@ from hypothesis import strategies as st
 
 from tests.pins.guard.test_script import STOPPED
 from toolkit.pins.guard.log import (
+    checked_in,
     differences,
+    failed_check,
     failures,
     fields,
     is_end,
@@ -22,7 +24,7 @@ from toolkit.pins.guard.log import (
 )
 from toolkit.pins.guard.payload import log_lines
 from toolkit.pins.guard.script import GUARD_AFTER, LAYER_BEGINS, payload
-from toolkit.pins.guard.trials import Imported, ImportFailure
+from toolkit.pins.guard.trials import FailedCheck, Imported, ImportFailure
 
 TEXTS = {
     name: text for name, text in vars(log_lines).items() if name.isupper() and name not in ("PREFIX", "END", "BY_APT")
@@ -53,6 +55,16 @@ def test_successes_of_any_steps(package: str, version: str, taken: list[str], te
     assert seconds_of_imports([printed(log_lines.IMPORTS_TOOK, seconds=seconds, count="3 packages")]) == tenths / 10
 
 
+def test_failed_check_has_the_lines_of_its_own_run() -> None:
+    command = '["python", "-c", "\\u3042: {x}"]'
+    begin = printed(log_lines.CHECKING, command=command)
+    end = printed(log_lines.CHECK_FAILED, how="exited with status 3", command=command)
+    log = ["  | of an import", begin, "  | one", "  |   two", end, "FATAL: post script failed"]
+    assert failed_check(log) == FailedCheck('["python", "-c", "あ: {x}"]', "exited with status 3", ("one", "  two"))
+    passed = printed(log_lines.CHECKED, seconds="0.5")
+    assert (failed_check([begin, f"  | {end}", passed]), checked_in(passed), checked_in(end)) == (None, 0.5, None)
+
+
 @pytest.mark.parametrize("name", TEXTS)
 def test_fields_of_each_line_and_of_no_other(name: str) -> None:
     wanted = {field: f"<{field}>" for field in re.findall(r"{(\w+)}", TEXTS[name])}
@@ -62,7 +74,8 @@ def test_fields_of_each_line_and_of_no_other(name: str) -> None:
 
 
 def test_each_line_is_printed_by_the_payload_through_its_name_alone() -> None:
-    texts = {name: payload(name) for name in ("compare.py", "debian.py", "imports.py", "install.py", "guard.py")}
+    names_of_files = ("check.py", "compare.py", "debian.py", "imports.py", "install.py", "guard.py")
+    texts = {name: payload(name) for name in names_of_files}
     used = {
         node.attr
         for text in texts.values()

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.pins.guard.test_payload import Image, a_lock, python_versions
-from toolkit.pins.guard.log import failures, seconds_of_imports, successes
+from toolkit.pins.guard.log import failed_check, failures, seconds_of_imports, successes
 
 if TYPE_CHECKING:
     from toolkit.pins.guard.trials import ImportFailure
@@ -285,3 +285,60 @@ def test_a_layered_build_goes_on_to_its_comparison_after_failed_imports(image: I
     [found] = failures(text.splitlines())
     assert (found.package, found.error) == ("bad", "RuntimeError: no")
     assert seconds_of_imports(text.splitlines()) is not None
+
+
+CHECKS = {
+    "print('works')": None,
+    "import good; raise SystemExit(good.missing)": "exited with status 1",
+    "import sys; sys.exit(7)": "exited with status 7",
+    "import os, signal; os.kill(os.getpid(), signal.SIGSEGV)": "was ended by SIGSEGV",
+    "import time; time.sleep(60)": "timed out after 1 s",
+}
+
+
+@pytest.mark.parametrize("code", CHECKS)
+def test_check_of_recipe_decides_after_the_imports(image: Image, code: str) -> None:
+    image.put("good", "1.0")
+    check = {"command": [image.python, "-c", code], "seconds": 1 if "sleep" in code else 60}
+    status, text = run(image, "good", check=check)
+    found = failed_check(text.splitlines())
+    assert (status, found and found.how) == (int(CHECKS[code] is not None), CHECKS[code])
+    assert text.index("imported good") < text.index("checking [")
+    if "missing" in code:
+        assert found is not None
+        assert found.printed[-1].startswith("AttributeError: ")
+
+
+def test_check_sees_the_variables_of_the_image_and_nothing_hides_a_gpu(image: Image) -> None:
+    code = (
+        "import os; print(os.getcwd() == os.environ['HOME'], os.listdir('.'), 'CUDA_VISIBLE_DEVICES' in os.environ)\n"
+    )
+    code += "print(os.environ['HF_HOME'])"
+    environment = {"PYTHONPATH": str(image.sites[0]), "HF_HOME": "/models"}
+    check = {"command": [image.python, "-c", code], "seconds": 60}
+    status, text = run(image, environment=environment, check=check)
+    assert (status, text.count("  | ")) == (0, 2)
+    assert "  | True [] False\n  | /models\n" in text
+
+
+def test_check_that_cannot_start_and_one_behind_a_failed_import(image: Image) -> None:
+    check = {"command": ["no-such-program"], "seconds": 60}
+    status, text = run(image, check=check)
+    [found] = filter(None, [failed_check(text.splitlines())])
+    assert (status, found.how) == (1, "could not be started (No such file or directory)")
+    image.put("bad", "1.0", code="raise RuntimeError('no')\n")
+    status, text = run(image, "bad", check=check)
+    assert (status, "checking [" in text) == (1, False)
+
+
+def test_check_of_a_layered_build_is_left_to_its_log(image: Image) -> None:
+    wanted = {
+        "packages": [],
+        "skip": [],
+        "environment": {},
+        "seconds": 30,
+        "check": {"command": ["false"], "seconds": 9},
+    }
+    status, text = image.guard("imports", a_lock(imports=wanted))
+    found = failed_check(text.splitlines())
+    assert (status, found and found.command) == (0, '["false"]')

@@ -37,7 +37,7 @@ pytestmark = pytest.mark.slow
 
 FILES = (
     *("log_lines.py", "state.py", "compare.py", "debian.py", "install.py"),
-    *("traps.py", "attempt.py", "imports.py", "guard.py"),
+    *("traps.py", "attempt.py", "imports.py", "check.py", "guard.py"),
 )
 
 
@@ -77,7 +77,7 @@ def test_guard_imports_only_standard_library_of_python_3_5(name: str) -> None:
     known = {
         "concurrent.futures", "contextlib", "csv", "ctypes", "fnmatch", "hashlib", "importlib", "json", "os", "re",
         "signal", "subprocess", "sys", "sysconfig", "time", "traceback", "urllib.parse",
-        "log_lines", "state", "compare", "debian", "install", "imports", "traps", "tracing",
+        "log_lines", "state", "compare", "debian", "install", "imports", "attempt", "check", "traps", "tracing",
         "pip._vendor.packaging.specifiers",
         "numpy", "torch", "transformers",  # a trap is looked for where they are in the image
     }  # fmt: skip

@@ -59,6 +59,14 @@ def test_direct_packages_and_frameworks_are_imported_by_the_names_that_are_known
     assert json.loads(lock_for_guard(lock, step))["imports"]["environment"] == {"LEVEL": "3"}
 
 
+@given(words=st.lists(st.text("{}\\\"'%\n$` あ", max_size=12), min_size=1, max_size=3))
+def test_any_check_can_stand_in_a_definition(words: list[str]) -> None:
+    text = lock_for_guard(SMALL, import_step(SMALL, check=words))
+    assert json.loads(text)["imports"]["check"] == {"command": words, "seconds": 600}
+    assert not any(braces in text for braces in ("{{", "}}"))
+    assert not any(line.lstrip().startswith("%") for line in text.splitlines())
+
+
 @given(lock=locks, skip=st.lists(names, max_size=2), value=st.text("{}\\\"'%\n$`", max_size=12))
 def test_what_is_skipped_changes_the_text_and_any_value_of_a_variable_can_stand_in_it(
     lock: Lock, skip: list[str], value: str

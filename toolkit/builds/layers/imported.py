@@ -1,4 +1,7 @@
-"""Imports of earlier builds: a package is imported again only if something that its import looks for has changed."""
+"""Imports of earlier builds: a package is imported again only if something that its import looks for has changed.
+
+The recipe's own check is repeated if any layer has changed.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,7 @@ import hashlib
 import json
 import math
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from toolkit.inventory.formats.images import open_image
 from toolkit.inventory.formats.rootfs import Rootfs
@@ -34,7 +37,8 @@ _MAX_SIZE = 32 << 20  # bytes
 class ImportMemory:
     """What is known of imports over `base` and `layers`, kept in `directory`.
 
-    `common` is the hash of what all imports of a build have in common (`common_key`).
+    `common` is the hash of what all imports of a build have in common (`common_key`). The last layer is that of the
+    metadata, which has the time of the build in it.
     """
 
     directory: Path
@@ -44,33 +48,69 @@ class ImportMemory:
 
     def seconds(self, package: ImportedPackage) -> float | None:
         """How long an earlier build took to import `package`, if this one would end in the same way; else None."""
-        try:
-            with open_regular(self._path(package)) as file:
-                text = file.read(_MAX_SIZE + 1)
-            content = json.loads(text) if len(text) <= _MAX_SIZE else {}
-            trace, seconds = read_trace(json.dumps(content["trace"])), float(content["seconds"])
-            same = trace is not None and content["state"] == self._state(trace)
-        except (OSError, ValueError, KeyError, TypeError, ArithmeticError, RecursionError):
-            return None
-        return seconds if same and 0 <= seconds < math.inf else None
+        content = _read(self._path(package))
+        trace = read_trace(json.dumps(content.get("trace")))
+        return _seconds_in(content, self._state(trace)) if trace is not None else None
 
     def keep(self, package: ImportedPackage, seconds: float, trace: ImportTrace) -> None:
         """Remember that `package` was imported. It is no error where that cannot be written."""
         if not trace.is_usable:
             return
-        content = {"seconds": seconds, "state": self._state(trace), "trace": asdict(trace)}
+        self._write(self._path(package), {"seconds": seconds, "state": self._state(trace), "trace": asdict(trace)})
+
+    def seconds_of_check(self, command: Sequence[str]) -> float | None:
+        """How long the recipe's own check took over these very layers; None if it did not pass there.
+
+        What it reads is not recorded: any other layer may change its result.
+        """
+        return _seconds_in(_read(self._path_of_check(command)), self._state_of_all())
+
+    def keep_check(self, command: Sequence[str], seconds: float) -> None:
+        """Remember that the recipe's own check passed. It is no error where that cannot be written."""
+        self._write(self._path_of_check(command), {"seconds": seconds, "state": self._state_of_all()})
+
+    def _write(self, path: Path, content: dict[str, object]) -> None:
         with contextlib.suppress(OSError, CtkError):
             self.directory.mkdir(mode=0o700, exist_ok=True)
-            write_atomically(self._path(package), json.dumps(content), mode=0o600, durable=False)
+            write_atomically(path, json.dumps(content), mode=0o600, durable=False)
+
+    def _path_of_check(self, command: Sequence[str]) -> Path:
+        return self.directory / f"{_hash(self.common, payload('check.py'), list(command))}.json"
 
     def _path(self, package: ImportedPackage) -> Path:
         return self.directory / f"{_hash(self.common, asdict(package))}.json"
 
     def _state(self, trace: ImportTrace) -> str:
         """A hash of what the layers hold for this import."""
-        read = [name for name, tree in self.layers if has_effect(trace, tree, self.base)]
-        variables = [environment_digest(Rootfs(tree, name, "layer")) for name, tree in self.layers]
-        return _hash(read, [digest for digest in variables if digest is not None])
+        return _hash([name for name, tree in self.layers if has_effect(trace, tree, self.base)], self._variables())
+
+    def _state_of_all(self) -> str:
+        return _hash([name for name, _ in self.layers[:-1]], self._variables())
+
+    def _variables(self) -> list[str]:
+        """What the layers hold for the variables of a container."""
+        digests = [environment_digest(Rootfs(tree, name, "layer")) for name, tree in self.layers]
+        return [digest for digest in digests if digest is not None]
+
+
+def _read(path: Path) -> dict[str, Any]:
+    """What is remembered in a file; nothing of a damaged one."""
+    try:
+        with open_regular(path) as file:
+            text = file.read(_MAX_SIZE + 1)
+        content = json.loads(text) if len(text) <= _MAX_SIZE else {}
+    except (OSError, ValueError, RecursionError):
+        return {}
+    return content if isinstance(content, dict) else {}
+
+
+def _seconds_in(content: dict[str, Any], state: str) -> float | None:
+    """How long it took, if the state was the same."""
+    try:
+        seconds = float(content["seconds"])
+    except (ValueError, KeyError, TypeError, ArithmeticError):
+        return None
+    return seconds if content.get("state") == state and 0 <= seconds < math.inf else None
 
 
 @contextlib.contextmanager

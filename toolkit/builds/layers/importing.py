@@ -9,7 +9,15 @@ from toolkit.builds.layers.failing import explained, require_passed
 from toolkit.builds.layers.imported import common_key, import_memory
 from toolkit.builds.layers.make import run_read_only
 from toolkit.definitions.layered import imports_over_layers
-from toolkit.pins.guard.log import failures, imported_before, searched_in, traced_in
+from toolkit.pins.guard.log import (
+    checked_before,
+    checked_in,
+    failed_check,
+    failures,
+    imported_before,
+    searched_in,
+    traced_in,
+)
 from toolkit.pins.guard.over_layers import judge_layers
 from toolkit.support.errors import CtkError
 
@@ -21,7 +29,7 @@ if TYPE_CHECKING:
     from toolkit.builds.layers.make import Below, LayerRoom
     from toolkit.builds.state import BuildState
     from toolkit.pins.guard.over_layers import GuardedLayers, Judgement
-    from toolkit.pins.guard.trials import ImportedPackage, ImportStep
+    from toolkit.pins.guard.trials import ImportStep
     from toolkit.pins.lock.model import Lock
 
 
@@ -57,7 +65,8 @@ class Guard:
 
 
 def import_packages(wanted: ImportStep, guard: Guard, below: Below, room: LayerRoom, first: str) -> None:
-    """Import the packages of `wanted` in a container of all layers, but those whose import cannot end differently.
+    """Import the packages of `wanted` in a container of all layers, but those whose import cannot end differently, and
+    run its check, unless it passed over the same layers.
 
     `first` is the key of the base and of what layers are made with. A difference that the guard finds is the reason of
     what fails later. Raises the error of the build.
@@ -65,23 +74,30 @@ def import_packages(wanted: ImportStep, guard: Guard, below: Below, room: LayerR
     common = common_key(first, guard.lock.base.executable, wanted, room.binds)
     directory = guard.state.context.locks.cache / "imports"
     with import_memory(directory, common, below.image, below.layers) as memory:
-        if left := _not_known(wanted, guard, memory):
-            _import(replace(wanted, packages=left), guard, below, room, memory)
+        left = _not_known(wanted, guard, memory)
+        if left.packages or left.check:
+            _import(left, guard, below, room, memory)
 
 
-def _not_known(wanted: ImportStep, guard: Guard, memory: ImportMemory) -> tuple[ImportedPackage, ...]:
-    """The packages that have to be imported; the log says which are not."""
+def _not_known(wanted: ImportStep, guard: Guard, memory: ImportMemory) -> ImportStep:
+    """What of `wanted` has to run; the log says what has not."""
     if guard.state.plan.request.force:
-        return wanted.packages
+        return wanted
     known = {package: memory.seconds(package) for package in wanted.packages if package.name not in wanted.skip}
     guard.require()
     for package, seconds in known.items():
         if seconds is not None:
             guard.state.transcript.take(imported_before(package.name, seconds))
-    return tuple(package for package in wanted.packages if known.get(package) is None)
+    check = wanted.check
+    if check and (seconds := memory.seconds_of_check(check)) is not None:
+        guard.state.transcript.take(checked_before(seconds))
+        check = ()
+    left = tuple(package for package in wanted.packages if known.get(package) is None)
+    return replace(wanted, packages=left, check=check)
 
 
 def _import(wanted: ImportStep, guard: Guard, below: Below, room: LayerRoom, memory: ImportMemory) -> None:
+    """Run the import step `wanted`, and remember what succeeds."""
     state, packages = guard.state, {package.name: package for package in wanted.packages}
     sites: tuple[str, ...] = ()
 
@@ -92,6 +108,8 @@ def _import(wanted: ImportStep, guard: Guard, below: Below, room: LayerRoom, mem
             sites = searched
         elif (traced := traced_in(line)) is None:
             state.transcript.take(line)
+            if (seconds := checked_in(line)) is not None:
+                memory.keep_check(wanted.check, seconds)
         elif traced.package in packages:
             memory.keep(packages[traced.package], traced.seconds, traced.trace)
 
@@ -102,5 +120,5 @@ def _import(wanted: ImportStep, guard: Guard, below: Below, room: LayerRoom, mem
         guard.require()
         raise
     guard.require_with(sites)
-    if failures(state.transcript.last_lines):
+    if failures(state.transcript.last_lines) or failed_check(state.transcript.last_lines) is not None:
         raise state.failure(1)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from toolkit.pins.guard.payload import log_lines
 from toolkit.pins.guard.script import LAYER_BEGINS
 from toolkit.pins.guard.traced import read_trace
-from toolkit.pins.guard.trials import Imported, ImportFailure
+from toolkit.pins.guard.trials import FailedCheck, Imported, ImportFailure
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -65,6 +65,28 @@ def failures(log: Iterable[str]) -> tuple[ImportFailure, ...]:
     return tuple(ImportFailure(**values) for values in _all(log_lines.IMPORT_FAILED, log))
 
 
+def failed_check(log: Sequence[str]) -> FailedCheck | None:
+    """The recipe's own check, if it failed."""
+    begins = 0
+    for number, line in enumerate(log):
+        if fields(log_lines.CHECKING, line) is not None:
+            begins = number + 1
+        if (values := fields(log_lines.CHECK_FAILED, line)) is not None:
+            command = values["command"]
+            with contextlib.suppress(ValueError):
+                command = json.dumps(json.loads(command), ensure_ascii=False)
+            return FailedCheck(command, values["how"], tuple(text.removeprefix("  | ") for text in log[begins:number]))
+    return None
+
+
+def checked_in(line: str) -> float | None:
+    """How many seconds the recipe's own check took, if this is the line that says so; else None."""
+    values = fields(log_lines.CHECKED, line)
+    with contextlib.suppress(ValueError):
+        return float(values["seconds"]) if values is not None else None
+    return None
+
+
 def successes(log: Iterable[str]) -> tuple[Imported, ...]:
     """The imports that succeeded."""
     return tuple(
@@ -106,6 +128,11 @@ def imported_before(package: str, seconds: float) -> str:
     """The line for a package that needs no import."""
     when = f"{package} was imported in {seconds:.1f} s by an earlier build"
     return f"{log_lines.PREFIX}{when}: nothing that this reads has changed since"
+
+
+def checked_before(seconds: float) -> str:
+    """The line for a check that needs not run."""
+    return f"{log_lines.PREFIX}the check passed in {seconds:.1f} s in an earlier build of the same layers"
 
 
 def seconds_of_imports(log: Iterable[str]) -> float | None:

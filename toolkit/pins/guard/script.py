@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from toolkit.pins.guard.payload.log_lines import END
-from toolkit.pins.guard.trials import ImportStep, import_step
+from toolkit.pins.guard.trials import CHECK_TIME_LIMIT, ImportStep, import_step
 from toolkit.pins.lock.document import lock_document
 from toolkit.support.text import part_braces
 
@@ -40,7 +40,7 @@ IMPORTING_FILES = ("tracing.py", "attempt.py", "imports.py", "traps.py", "state.
 _PAYLOAD = Path(__file__).with_name("payload")
 _FILES = (
     *("log_lines.py", "state.py", "compare.py", "debian.py", "install.py"),
-    *("traps.py", "attempt.py", "imports.py", "guard.py"),
+    *("traps.py", "attempt.py", "imports.py", "check.py", "guard.py"),
 )
 
 
@@ -234,4 +234,5 @@ def _imports(step: ImportStep) -> dict[str, Any]:
         "skip": list(step.skip),
         "environment": dict(step.environment),
         "seconds": step.seconds,
+        **({"check": {"command": list(step.check), "seconds": CHECK_TIME_LIMIT}} if step.check else {}),
     }

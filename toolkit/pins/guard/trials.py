@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from toolkit.pins.lock.model import Lock
 
 _TIME_LIMIT = 300  # seconds for one package; TensorFlow takes 10 on a slow disk
+CHECK_TIME_LIMIT = 600  # seconds for the recipe's own check
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,13 +34,23 @@ class ImportedPackage:
 class ImportStep:
     """What a build imports at its end. `skip` are distributions left out; `environment` is the recipe's own.
 
-    `seconds` is the time limit of each package.
+    `seconds` is the time limit of each package. `check` is the recipe's own command, which runs after the imports.
     """
 
     packages: tuple[ImportedPackage, ...]
     skip: tuple[str, ...] = ()
     environment: dict[str, str] = field(default_factory=dict)
     seconds: int = _TIME_LIMIT
+    check: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class FailedCheck:
+    """The recipe's own check, if it failed. `command` is a list as in the recipe, and `printed` its last lines."""
+
+    command: str
+    how: str
+    printed: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +85,10 @@ class Imported:
 
 
 def import_step(
-    lock: Lock, skip: Sequence[str] = (), environment: Iterable[tuple[str, str]] = (), *, seconds: int = _TIME_LIMIT
+    lock: Lock,
+    skip: Sequence[str] = (),
+    environment: Iterable[tuple[str, str]] = (),
+    check: Sequence[str] = (),
 ) -> ImportStep:
     """The import step of a lock: the direct packages, the frameworks of the base, and those that come."""
     known = knowledge()
@@ -86,7 +100,7 @@ def import_step(
     packages = tuple(
         ImportedPackage(name, _modules(name), name in frameworks) for name in dict.fromkeys([*frameworks, *direct])
     )
-    return ImportStep(packages, tuple(skip), dict(environment), seconds)
+    return ImportStep(packages, tuple(skip), dict(environment), check=tuple(check))
 
 
 def _modules(name: str) -> tuple[str, ...]:

@@ -10,6 +10,7 @@ import os
 import sys
 
 import log_lines
+from check import check_passes
 from compare import (
     added,
     changes_by_apt,
@@ -122,7 +123,8 @@ def main(action, directory):
         wanted = lock["imports"]
         copies = find_copies(sites_on_path(wanted["environment"].get("PYTHONPATH", "")))
         say(log_lines.SEARCHED, directories=json.dumps(sites_among(sys.path)))
-        try_imports(wanted, copies, directory, layered=True)
+        if try_imports(wanted, copies, directory, layered=True):
+            check_passes(wanted, directory)
     elif action == "stopped":
         tell_failure(lock)
     else:
@@ -137,7 +139,8 @@ def main(action, directory):
             return 1
         if not found:
             say(log_lines.UNCHANGED, names=names_of(lock))
-            worked = try_imports(lock["imports"], watches[0].after["copies"], directory)
+            wanted = lock["imports"]
+            worked = try_imports(wanted, watches[0].after["copies"], directory) and check_passes(wanted, directory)
             # An import runs third-party code as root: some packages install missing dependencies at import.
             found = [line for watch in watches for line in watch.differences()]
         if found:

@@ -229,12 +229,18 @@ def signal_name(number):
 
 
 def environment_for(own, home):
-    """The variables of the image and the recipe, without a GPU, and without what is meant for installers alone:
-    credentials of a package index are in it."""
-    environment = {name: value for name, value in os.environ.items() if not name.startswith(("PIP_", "UV_"))}
-    environment.update({name: with_own_value(name, value, environment) for name, value in own.items()})
+    """The variables of the image and the recipe, without a GPU, and with caches that are removed."""
+    environment = image_environment(own)
     environment.update(dict.fromkeys(CACHES, home))
     environment.update(CUDA_VISIBLE_DEVICES="", PYTHONDONTWRITEBYTECODE="1", PYTHONNOUSERSITE="1")
+    return environment
+
+
+def image_environment(own):
+    """The variables of the image and the recipe, without what is meant for installers alone: credentials of a package
+    index are in it."""
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(("PIP_", "UV_"))}
+    environment.update({name: with_own_value(name, value, environment) for name, value in own.items()})
     return environment
 
 
@@ -269,9 +275,14 @@ def remove(paths):
             os.remove(path)
 
 
-def tell(attempt):
-    for line in attempt.output[-SHOWN_LINES:]:
+def show(lines):
+    """Print the last lines of a program's output so that none of them looks like one of the guard."""
+    for line in lines[-SHOWN_LINES:]:
         sys.stderr.write("  | " + line + "\n")
+
+
+def tell(attempt):
+    show(attempt.output)
     seconds, steps = "%.1f" % attempt.seconds, ", ".join(attempt.steps)
     if attempt.error:
         say("could not import " + attempt.title + " in " + seconds + " s: " + steps)
