@@ -284,7 +284,7 @@ def _lacks(words: list[str]) -> bool:
 def _is_plain(clauses: list[list[str]]) -> bool:
     """Whether a message that has no GPU is of the whole program: it begins so, and says little else."""
     first = clauses[0]
-    if not _lacks(first) or len(first) > _LONGEST_LABEL + 1:
+    if not _lacks(first) or not _NO & set(first) or len(first) > _LONGEST_LABEL + 1:
         return False
     other = [word for clause in clauses[1:] for word in clause]
     return (
