@@ -54,6 +54,8 @@ def test_the_groups_have_each_core_of_each_pattern_under_a_word_of_it() -> None:
 
 def test_most_patterns_have_a_line_in_the_corpus() -> None:
     lines = [line for case in CASES for line in case.log.splitlines()]
-    seen = {pattern.id for pattern in patterns() if not pattern.says and any(pattern.regex.search(line) for line in lines)}
+    seen = {
+        pattern.id for pattern in patterns() if not pattern.says and any(pattern.regex.search(line) for line in lines)
+    }
     assert len(seen) >= 60
     print("without a line in the corpus:", sorted({pattern.id for pattern in patterns()} - seen))

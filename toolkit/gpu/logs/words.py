@@ -70,7 +70,7 @@ _WORK = re.compile(
     r"render|initiali|ready|continu|proceed|operat|perform|generat|optimi|transcrib|distribut|dataparallel|learn|deploy|"
     r"finetun|build|creat|launch|segment|detect|basecall|fold|solv|integrat|evolv|play|testing)"
 )
-_HOLD = re.compile(r"load|plac|host|liv|resid|put|alloc|is$|are$")
+_HOLD = re.compile(r"stay|remain|keep|kept|load|plac|host|liv|resid|put|alloc|is$|are$")
 _MODEL = re.compile(r"model|net|llm|agent|policy|pipeline|\w*(?:net|former|gan)s?$")
 _MOVE = re.compile(r"mov|transfer|sen[td]|push|put|copi|copy|load|alloc|ported|assign|set$|switch|chang")
 _FALL = re.compile(r"fall|fell|default|switch|revert|chang|resort|fallback|moving$|set$")
@@ -110,7 +110,11 @@ def device_said(text: str, message: str) -> Said | None:
     lower = _FOREIGN.sub(lambda found: _TRANSLATED[found[0]], message.lower())
     lower = _PREFIX.sub("", lower, count=1) if _PREFIX.match(lower) else lower
     tokens = _TOKEN.findall(
-        lower.replace("_", " ").replace("falling-back", "falling back").replace("'", " ").replace('"', " ")
+        lower.replace("no-op", "noop")
+        .replace("_", " ")
+        .replace("falling-back", "falling back")
+        .replace("'", " ")
+        .replace('"', " ")
     )
     if not any(token.split(":")[0] in _ALL_WORDS or token.rstrip("0123456789:") in _ALL_WORDS for token in tokens):
         return None
@@ -159,6 +163,8 @@ def _of_clause(words: list[str]) -> Said | None:
 def _state(words: list[str]) -> Said | None:
     """ "GPU acceleration disabled", "GPU pipeline: enabled", "Training on GPU: False", "GPU Available: False"."""
     last = words[-1]
+    if words in (["cpu", "mode", "enabled"], ["cpu", "mode", "active"], ["cpu", "only", "mode"]):
+        return Said.CPU
     on_gpu = [place for place, word in enumerate(words) if _device(word) is Said.GPU]
     if not on_gpu or len(words) > _LONGEST_LABEL + 1:
         return None
@@ -211,11 +217,9 @@ def _labelled(words: list[str]) -> Said | None:
 
 def _worked(words: list[str]) -> Said | None:
     """ "model loaded on cuda:0", "using CPU for inference", "will be computed with the GPU"."""
-    if _NO & set(words):
-        return None
     for place, word in enumerate(words):
         found = _device(word)
-        if found is None:
+        if found is None or _NO & set(words[: place + 3]):
             continue
         if place + 1 < len(words) and words[place + 1] == "runs-on":
             return found
@@ -233,6 +237,8 @@ def _worked(words: list[str]) -> Said | None:
             continue
         if words[left] in _USING and (left == 0 or before[-1] not in ("memory", "mem", "is")):
             return found
+        if words[left] == "use" and "forced" in before:
+            return found
         if words[left] in _PREPOSITIONS and _has_verb(found, words[left], before):
             return found
     return None
@@ -244,7 +250,8 @@ def _has_verb(found: Said, preposition: str, before: list[str]) -> bool:
         return any(verb.match(word) or _FALL.match(word) for word in before)
     if any(_WORK.match(word) or (found is Said.GPU and _MOVE.match(word)) for word in before):
         return True
-    return any(map(_HOLD.match, before)) and (found is Said.GPU or any(map(_MODEL.match, before)))
+    held = any(map(_HOLD.match, before))
+    return held and (found is Said.GPU or before[0] in ("stay", "stays", "staying") or any(map(_MODEL.match, before)))
 
 
 def _is_noun(found: Said, word: str) -> bool:
@@ -265,20 +272,32 @@ def _lacks(words: list[str]) -> bool:
     place = next((place for place, word in enumerate(words) if _device(word) is Said.GPU), None)
     if place is None or {"if", "unless", "when", "else", "whether", "version"} & set(words):
         return False
+    while place + 1 < len(words) and _device(words[place + 1]) is Said.GPU:
+        place += 1
     after = words[place + 1 :]
     if (
         after
         and _NOUNS.match(after[0])
-        and not re.match(r"not$|is$|are$|was$|devices?$|isn|support|availab|context|init|error|only$", after[0])
+        and not re.match(
+            r"not$|is$|are$|was$|devices?$|isn|support|availab|context|init|error|only$|capable$", after[0]
+        )
     ):
         return False
     if any(_PARTS.match(word) for word in words[:place] if word not in ("test", "testing")):
         return False
     denied = _NO & (set(words) - {"none", "error", "errors"})
     if not denied and words[0] != "error":
-        asked = after[:2] == ["is", "required"] or bool({"requires", "needs"} & set(words[:place]))
+        asked = (
+            after[:2] == ["is", "required"]
+            or after[:1] == ["required"]
+            or bool({"requires", "needs"} & set(words[:place]))
+        )
         return asked and ":" not in words
-    return bool(_ABSENT & set(words)) or words[place - 1 : place] in (["no"], ["without"]) or "unavailable" in words
+    return (
+        bool(_ABSENT & set(words))
+        or words[place - 1 : place] in (["no"], ["without"])
+        or {"unavailable", "unsupported"} & set(words) != set()
+    )
 
 
 def _is_plain(clauses: list[list[str]]) -> bool:
