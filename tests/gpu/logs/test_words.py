@@ -67,13 +67,15 @@ If no GPU is available the CPU will be used
 Tip: train on GPU for best performance
 To use GPU, set device=cuda
 CUDA_VISIBLE_DEVICES: 0
-GPU: 0
+The job needs no GPU
 failed to import cython module: falling back to numpy
 """
 
 
 @pytest.mark.parametrize(
-    ("lines", "said"), [(GPU, Said.GPU), (CPU, Said.CPU), (NO_GPU, Said.NO_GPU), (NOTHING, None)], ids=str
+    ("lines", "said"),
+    [(GPU, Said.GPU), (CPU, Said.CPU), (NO_GPU, Said.NO_GPU), (NOTHING, None)],
+    ids=["gpu", "cpu", "no-gpu", "nothing"],
 )
 def test_words_of_a_message(lines: str, said: Said | None) -> None:
     assert {line: device_said(line, line.strip()) for line in lines.splitlines()} == dict.fromkeys(

@@ -117,7 +117,7 @@ class Notes:
     _token: str | None = None
 
     def add(self, span: Span, raw: bytes, candidates: Iterable[Pattern], before: bytes = b"") -> None:
-        """Note what a line says, which is behind the line `before`; `candidates` are the patterns whose cores it has."""
+        """Note what a line says that follows the line `before`; `candidates` are the patterns whose cores it has."""
         rank, text = self._rank(_decoded(raw))
         message = _message_for(raw, text, candidates)
         matches = [

@@ -147,6 +147,8 @@ def _clauses(tokens: list[str]) -> list[list[str]]:
 
 
 def _device(token: str) -> Said | None:
+    if token[-2:].isdigit() and ":" not in token:  # a host's name
+        return None
     word = token.rstrip("0123456789").rstrip(":")
     if word in _GPU:
         return Said.GPU
@@ -275,6 +277,8 @@ def _lacks(words: list[str]) -> bool:
     while place + 1 < len(words) and _device(words[place + 1]) is Said.GPU:
         place += 1
     after = words[place + 1 :]
+    if words[place - 1 : place] == ["no"] and {"need", "needs", "requires"} & set(words[:place]):
+        return False
     if (
         after
         and _NOUNS.match(after[0])
