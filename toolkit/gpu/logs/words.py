@@ -59,10 +59,12 @@ _NOT_SAID = re.compile(
     r"^\s*--?\w|^\s*(?:\[rank\d+\]: )?ctk\b|^usage:|/device:|physical_device|[Tt]raining on \d+ GPUs \(|"
     r"\| training on \d+ GPUs"
 )
-# A line of a configuration: `rl_device: cuda`, `device: "cuda:0"`, `{"device": "cuda"}`, `  device: cuda`.
+# A line of a configuration: `rl_device: cuda`, `device: "cuda:0"`, `{"device": "cuda"}`, `  device: cuda`; and `running on:
+# gpu07`, which is a host.
 _SETTING = re.compile(
     r"""^\s*(?:-\s)?["']?[a-z0-9]+(?:[_.][a-z0-9]+)+["']?\s*[:=]|^\s*["']?\w+["']?\s*:\s*["'][\w:]+["']\s*,?$|"""
-    r"""^\s*\{.*\}\s*$|^\s+[a-z]+:\s\S+$|^\s*["']\w+["']\s*[:=]"""
+    r"""^\s*\{.*\}\s*$|^\s+[a-z]+:\s\S+$|^\s*["']\w+["']\s*[:=]|"""
+    r"""\b(?:on|host|node):?\s+gpu\d\d+\s*$"""
 )
 _KEY = re.compile(r"^\s*(?:-\s)?[a-z][\w.]*\s?:(?:\s\S{0,60})?$")
 _WORK = re.compile(
@@ -91,7 +93,7 @@ _PARTS = re.compile(
     r"skip|metric|monitor|test|import|flash|apex|amp|fp16|half|xformers|extension|kernel|compil|nvml|stat|profil|"
     r"cudnn|nccl|triton|fused|deepspeed|kv|offload|checkpoint|weights|data|batch|pin|prefetch|decod|encod|tensor|plot|"
     r"tokeni|metrics|eval|valid|export|workers|thread|preproc|augment|optimizer|sav|embed|cache|map_location|result|"
-    r"gather|logits|ram$|swap|graph|feature|jax$|tensorflow$"
+    r"gather|logits|ram$|swap|graph|feature"
 )
 
 
