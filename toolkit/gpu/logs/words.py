@@ -59,8 +59,8 @@ _NOT_SAID = re.compile(
     r"^\s*--?\w|^\s*(?:\[rank\d+\]: )?ctk\b|^usage:|/device:|physical_device|[Tt]raining on \d+ GPUs \(|"
     r"\| training on \d+ GPUs"
 )
-# A line of a configuration: `rl_device: cuda`, `device: "cuda:0"`, `{"device": "cuda"}`, `  device: cuda`; and `running on:
-# gpu07`, which is a host.
+# A line of a configuration: `rl_device: cuda`, `device: "cuda:0"`, `{"device": "cuda"}`, `  device: cuda`. And
+# `running on: gpu07`, which is a host.
 _SETTING = re.compile(
     r"""^\s*(?:-\s)?["']?[a-z0-9]+(?:[_.][a-z0-9]+)+["']?\s*[:=]|^\s*["']?\w+["']?\s*:\s*["'][\w:]+["']\s*,?$|"""
     r"""^\s*\{.*\}\s*$|^\s+[a-z]+:\s\S+$|^\s*["']\w+["']\s*[:=]|"""
