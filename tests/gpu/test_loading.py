@@ -60,7 +60,7 @@ def test_the_library_path_comes_before_the_runpath_of_cudnn(tmp_path: Path, rele
 def test_the_library_path_comes_before_the_runpath_of_tensorflow(
     tmp_path: Path, library_path: str, verdict: str
 ) -> None:
-    older = {"opt/cudnn/libcudnn.so.9": "-> libcudnn.so.9.1.0", "opt/cudnn/libcudnn.so.9.1.0": b""}
+    older = {"opt/cudnn/libcudnn.so.9": "-> libcudnn.so.9.1.0", "opt/cudnn/libcudnn.so.9.1.0": b"x"}
     found = audit(tmp_path, tensorflow(), older, environment(f"export LD_LIBRARY_PATH={library_path}\n"))
     assert found.verdict.value == verdict
     assert ("cudnn-too-old" in codes(found)) is bool(library_path)
@@ -99,5 +99,5 @@ def tensorflow() -> Files:
     return {
         **distribution("tensorflow", "2.18.1", SITE, files, extra),
         **distribution("nvidia-cudnn-cu12", "9.3.0.75", SITE),
-        **{f"{NVIDIA}/{directory}/lib/lib{name}": b"" for directory, name in names.items()},
+        **{f"{NVIDIA}/{directory}/lib/lib{name}": b"x" for directory, name in names.items()},
     }

@@ -20,7 +20,9 @@ from tests.gpu.small_images import (
     torch,
 )
 from tests.inventory.contents.test_environments import venv
-from tests.inventory.making import distribution, variables_after
+from tests.inventory.making import distribution, fill, python_files, squash, variables_after
+from toolkit.gpu.audit import audit_image
+from toolkit.gpu.facts import TargetMachine
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -147,6 +149,51 @@ def plugin(version: str) -> Files:
     plugin = distribution("jax-cuda12-plugin", version, SITE, {"jax_cuda12_plugin/cuda_plugin_extension.so": library()})
     pjrt = {"jax_plugins/xla_cuda12/xla_cuda_plugin.so": library(), "jax_plugins/xla_cuda12/__init__.py": ""}
     return {**plugin, **distribution("jax-cuda12-pjrt", version, SITE, pjrt)}
+
+
+def damage(library: str, content: bytes) -> Files:
+    files = torch()
+    name = next(path for path in files if path.endswith(library))
+    return {**files, name: content}
+
+
+@pytest.mark.parametrize(
+    "library",
+    ["libtorch_cuda.so", "libtorch_global_deps.so", "libcudnn_ops.so.9", "libcudart.so.12", "libnvJitLink.so.12"],
+)
+@pytest.mark.parametrize("kept", [0, 3, 40, 300, -1])
+def test_a_required_library_that_is_empty_or_truncated_is_damaged(tmp_path: Path, library: str, kept: int) -> None:
+    whole = next(content for path, content in torch().items() if path.endswith(library))
+    found = audit(tmp_path, damage(library, whole[:kept]))
+    assert found.verdict.value == "gpu-broken"
+    message = codes(found)["damaged-library"]
+    assert library in message
+    assert ("is empty" if kept == 0 else "is truncated") in message
+
+
+@pytest.mark.parametrize(
+    ("directory", "verdict"),
+    [("nvidia", "gpu-broken"), ("nvidia/cudnn/lib", "gpu-broken"), ("torch/lib", "gpu-broken"), ("numpy", "gpu-ready")],
+)
+def test_a_library_that_only_root_can_read_is_found(tmp_path: Path, directory: str, verdict: str) -> None:
+    for part in (python_files(), torch(), {f"{SITE}/numpy/__init__.py": ""}):
+        fill(tmp_path, part)
+    squash(tmp_path, image := tmp_path.with_suffix(".sqfs"), "-p", f"{SITE}/{directory} m 700 0 0", "-all-root")
+    found = audit_image(image, TargetMachine())
+    assert found.verdict.value == verdict
+    if verdict == "gpu-broken":
+        assert f"/{SITE}/{directory}" in codes(found)["library-not-readable"]
+
+
+@pytest.mark.parametrize("where", ["usr/local/bin/python", "opt/bin/python"])
+@pytest.mark.parametrize("gpu", [True, False])
+def test_a_python_that_is_a_script_is_the_one_that_it_starts(tmp_path: Path, where: str, gpu: bool) -> None:
+    other = {**venv("opt/env", "3.11"), **moved(torch() if gpu else CPU, "opt/env/lib/python3.11/site-packages")}
+    path = environment("export PATH=/opt/bin:/usr/local/bin:/usr/bin:/bin\n")
+    script = {where: '#!/bin/sh\nexport OMP_NUM_THREADS=1\nexec /opt/env/bin/python "$@"\n'}
+    files = {**(CPU if gpu else torch()), **other, **path, **script}
+    found = audit(tmp_path, files)
+    assert found.verdict.value == ("gpu-ready" if gpu else "cpu-only")
 
 
 # Each was labelled before it was tried, from what ld.so and Python do (ld.so(8), docs.python.org/3/library/site.html).

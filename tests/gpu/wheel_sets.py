@@ -69,7 +69,10 @@ class ReducedWheel:
 
     def files(self) -> dict[str, str | bytes]:
         """The files that installing it brings."""
-        return {**self.texts, **{path: elf(**one) if one else b"" for path, one in self.libraries.items()}}
+        return {
+            **self.texts,
+            **{path: elf(**one) if one else b"not looked into" for path, one in self.libraries.items()},
+        }
 
 
 def kept() -> Kept:

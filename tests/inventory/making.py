@@ -26,7 +26,10 @@ def inventory_of(image: Path) -> Inventory:
 
 
 def fill(directory: Path, files: dict[str, str | bytes]) -> Path:
-    """Write `files` (path to content) under `directory`; "-> TARGET" makes a symlink, a final "/" a directory."""
+    """Write `files` (path to content) under `directory`; "-> TARGET" makes a symlink, a final "/" a directory.
+
+    A shared library of no content gets some: an empty one, which is damaged, is written as bytes.
+    """
     for name, content in files.items():
         path = directory / name.lstrip("/")
         if name.endswith("/"):
@@ -36,7 +39,7 @@ def fill(directory: Path, files: dict[str, str | bytes]) -> Path:
         if isinstance(content, str) and content.startswith("-> "):
             path.symlink_to(content[3:])
         else:
-            path.write_bytes(_as_bytes(content))
+            path.write_bytes(_as_bytes(content) if content != "" or ".so" not in path.name else b"not looked into")
     return directory
 
 

@@ -133,8 +133,8 @@ def test_tensorflow_beside_tensorflow_cpu(image: Callable[..., Path], last: str)
 def test_the_sorry_container(image: Callable[..., Path]) -> None:
     """tensorflow-gpu 2.1.0 over CUDA 10.1, and the TensorFlow 2.4.1 that a message told somebody to install."""
     cuda = "usr/local/cuda-10.1/lib64"
-    files = {f"{cuda}/lib{name}.so.10": b"" for name in ("cublas", "cufft", "cusolver", "cusparse")}
-    files |= {f"{cuda}/libcudart.so.10.1": b"", f"{cuda}/libcudnn.so.7": b"", "usr/local/cuda": "-> cuda-10.1"}
+    files = {f"{cuda}/lib{name}.so.10": b"x" for name in ("cublas", "cufft", "cusolver", "cusparse")}
+    files |= {f"{cuda}/libcudart.so.10.1": b"x", f"{cuda}/libcudnn.so.7": b"x", "usr/local/cuda": "-> cuda-10.1"}
     files |= {".singularity.d/env/10-docker2singularity.sh": 'export LD_LIBRARY_PATH="/usr/local/cuda/lib64"\n'}
     good = audit(image(("tensorflow-gpu==2.1.0",), python="3.7", files=files))
     assert good["verdict"] == "gpu-ready"
@@ -142,7 +142,7 @@ def test_the_sorry_container(image: Callable[..., Path]) -> None:
 
 
 def test_the_sorry_container_after_pip_install_tensorflow(image: Callable[..., Path]) -> None:
-    files = {"usr/local/cuda-10.1/lib64/libcudart.so.10.1": b"", "usr/local/cuda-10.1/lib64/libcudnn.so.7": b""}
+    files = {"usr/local/cuda-10.1/lib64/libcudart.so.10.1": b"x", "usr/local/cuda-10.1/lib64/libcudnn.so.7": b"x"}
     files |= {".singularity.d/env/10-docker2singularity.sh": 'export LD_LIBRARY_PATH="/usr/local/cuda-10.1/lib64"\n'}
     found = audit(image(("tensorflow-gpu==2.1.0",), ("tensorflow==2.4.1",), python="3.7", files=files))
     assert found["verdict"] == "gpu-broken"

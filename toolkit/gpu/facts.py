@@ -51,7 +51,8 @@ class FrameworkFacts:
     RECORD hashes chose `distribution` among the variants. `lost` are shared libraries that a RECORD lists and that are
     not there. `tags` are those of the wheels (cp311-cp311-manylinux_2_17_x86_64) of the framework and its parts.
     `closed` is a directory on the way to the interpreter that only root may enter. `compiled` names the companions that
-    require the framework and hold compiled code.
+    require the framework and hold compiled code. `damaged` are libraries that the loader refuses, each with the reason,
+    and `private` those in a directory that only its owner can enter, each with the directory.
     """
 
     known: Framework
@@ -68,6 +69,8 @@ class FrameworkFacts:
     closed: str | None = None
     disagreeing: tuple[Disagreement, ...] = ()
     compiled: frozenset[str] = frozenset()
+    damaged: tuple[tuple[str, str], ...] = ()
+    private: tuple[tuple[str, str], ...] = ()
 
     @property
     def name(self) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import posixpath
 import re
 from dataclasses import replace
@@ -21,15 +22,18 @@ from toolkit.inventory.contents.model import Distribution
 from toolkit.inventory.contents.read import read_inventory
 from toolkit.inventory.contents.record import hash_of, read_record, read_tags, shared_libraries
 from toolkit.inventory.contents.started import runscript, started_python
+from toolkit.inventory.formats.elf import read_damage
 from toolkit.inventory.formats.tree import Unreadable
 from toolkit.inventory.knowledge.builds import Installed
 from toolkit.inventory.knowledge.frameworks import knowledge, matches
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
+    from toolkit.gpu.facts import Loaded
     from toolkit.inventory.contents.model import Interpreter, Inventory
     from toolkit.inventory.formats.rootfs import Rootfs
+    from toolkit.inventory.knowledge.builds import FrameworkBuild
     from toolkit.inventory.knowledge.frameworks import Framework
 
 _LIBRARY = re.compile(
@@ -54,6 +58,9 @@ def gather_image_facts(rootfs: Rootfs, command: Sequence[str] = ()) -> ImageFact
     interpreters = inventory.interpreters
     path = "" if inventory.doubt("PATH") else inventory.variable("PATH")
     program = started_python(rootfs, command or runscript(rootfs), path, interpreters)
+    if program is None and not any(interpreter.default for interpreter in interpreters):
+        # `python` may be a script that starts the one of an environment.
+        program = started_python(rootfs, ["python"], path, interpreters)
     loader = read_loader(rootfs, inventory)
     toolkits = _toolkit_directories(rootfs, inventory)
     frameworks: dict[tuple[str, str], FrameworkFacts] = {}
@@ -109,6 +116,8 @@ def _frameworks(
             disagreeing=disagreeing,
             tags=tuple((part, read_tags(rootfs, part)) for part in (winner, *_parts(framework, visible))),
             closed=_closed(rootfs, interpreter),
+            damaged=tuple(_damaged(rootfs, build, libraries)),
+            private=tuple(_private(rootfs, build, libraries)) if build.gpu else (),
             compiled=_compiled(rootfs, framework, visible) if build.gpu else frozenset(),
         )
 
@@ -157,6 +166,32 @@ def _closed(rootfs: Rootfs, interpreter: Interpreter) -> str | None:
     """The home of root or of the builder, if the interpreter is in it and others cannot enter it."""
     in_home = (rootfs.resolve(interpreter.path) or "").startswith(("/root/", "/home/"))
     return rootfs.closed_directory(interpreter.path) if in_home else None
+
+
+def _loaded_files(build: FrameworkBuild, libraries: Iterable[Loaded]) -> tuple[str, ...]:
+    paths = (library.path for library in libraries if library.path is not None and library.want.required)
+    return tuple(dict.fromkeys((*build.opens, *paths)))
+
+
+def _damaged(rootfs: Rootfs, build: FrameworkBuild, libraries: Iterable[Loaded]) -> Iterator[tuple[str, str]]:
+    """The libraries that the framework loads and that are empty or truncated."""
+    for path in _loaded_files(build, libraries):
+        reason = read_damage(rootfs, path)
+        if reason is not None:
+            yield path, reason
+
+
+def _private(rootfs: Rootfs, build: FrameworkBuild, libraries: Iterable[Loaded]) -> Iterator[tuple[str, str]]:
+    """The libraries that the framework loads and users cannot, with the directory that is closed to them.
+
+    A sandbox that this user can read is one that this user can run.
+    """
+    if rootfs.sif is None and os.geteuid():
+        return
+    for path in _loaded_files(build, libraries):
+        closed = rootfs.closed_directory(path)
+        if closed is not None:
+            yield path, closed
 
 
 def _for_root(rootfs: Rootfs) -> Iterator[tuple[str, tuple[str, ...]]]:

@@ -27,7 +27,7 @@ def test_a_line_that_a_pattern_matches_is_matched_with_zeros() -> None:
     lines = {line for case in CASES for line in case.log.splitlines()}
     for pattern in patterns():
         for line in lines:
-            if not pattern.own and pattern.regex.search(line):
+            if not pattern.own and not pattern.says and pattern.regex.search(line):
                 assert pattern.of_zeros.search(re.sub(r"[1-9]", "0", line)), (pattern.id, line)
 
 
@@ -40,7 +40,7 @@ def test_a_line_that_a_pattern_matches_has_one_of_its_cores() -> None:
     lines = {line for case in CASES for line in case.log.splitlines()}
     for pattern in patterns():
         for line in lines:
-            if pattern.regex.search(line):
+            if not pattern.says and pattern.regex.search(line):
                 assert any(core in line.lower() for core in pattern.cores), pattern.id
 
 
@@ -54,6 +54,8 @@ def test_the_groups_have_each_core_of_each_pattern_under_a_word_of_it() -> None:
 
 def test_most_patterns_have_a_line_in_the_corpus() -> None:
     lines = [line for case in CASES for line in case.log.splitlines()]
-    seen = {pattern.id for pattern in patterns() if any(pattern.regex.search(line) for line in lines)}
+    seen = {
+        pattern.id for pattern in patterns() if not pattern.says and any(pattern.regex.search(line) for line in lines)
+    }
     assert len(seen) >= 60
     print("without a line in the corpus:", sorted({pattern.id for pattern in patterns()} - seen))

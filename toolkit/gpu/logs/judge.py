@@ -181,6 +181,8 @@ def _deciding(lines: list[Sighting]) -> Sighting | None:
     if said is not None and said.pattern.kind is Kind.CLAIM:
         # Programs say that they use a GPU for which they have no code, and then fail or do not.
         causes = [seen for seen in causes if seen.pattern.code == "gpu-not-covered"]
+    elif said is not None and not said.pattern.code:
+        causes = causes or [seen for seen in lines if seen.pattern.kind is Kind.CPU_CLAIM and seen.pattern.code]
     return _latest(causes) or said
 
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from toolkit.gpu.logs.patterns import Kind, is_negative
+from toolkit.gpu.logs.words import device_said, is_setting
 from toolkit.support.explanations import explanations
 from toolkit.support.redaction import redact
 
@@ -42,6 +43,8 @@ _BEFORE_MESSAGE = re.compile(
       | (?:rank|Rank|RANK)[ _:]?\d+[:,\s] | std(?:out|err):\s | [\w.-]{0,60}\d:\s""",
     re.VERBOSE,
 )
+# The message of a logger that writes JSON.
+_JSON = re.compile(r'"(?:msg|message|event|text)":\s?"((?:[^"\\]|\\.){1,400})"')
 _MAX_BEFORE = 40
 _LONGEST_MESSAGE = 600  # bytes
 # Bytes that are not UTF-8, such as the C1 form of a terminal's codes.
@@ -113,19 +116,19 @@ class Notes:
     _ranks: set[int] = field(default_factory=set)
     _token: str | None = None
 
-    def add(self, span: Span, raw: bytes, candidates: Iterable[Pattern]) -> None:
-        """Note what a line says, of which `candidates` are the patterns whose cores it has."""
+    def add(self, span: Span, raw: bytes, candidates: Iterable[Pattern], before: bytes = b"") -> None:
+        """Note what a line says that follows the line `before`; `candidates` are the patterns whose cores it has."""
         rank, text = self._rank(_decoded(raw))
         message = _message_for(raw, text, candidates)
         matches = [
             (pattern, match)
             for pattern in candidates
-            if (
-                match := self._own(pattern, text, span)
-                if pattern.own
-                else pattern.regex.search(message if pattern.message else text)
-            )
+            if (match := self._own(pattern, text, span) if pattern.own else _match(pattern, text, message))
         ]
+        if any(pattern.general and pattern.kind is Kind.CLAIM for pattern, _ in matches):
+            last = before[-_LONGEST_MESSAGE:].decode("utf-8", errors="replace")
+            if is_setting(text, message, last):
+                matches = [found for found in matches if not (found[0].general and found[0].kind is Kind.CLAIM)]
         kept = _without_words(matches)
         for number, (pattern, match) in enumerate(kept[:MAX_OF_LINE]):
             self._note(pattern, rank, span, number, text, match)
@@ -190,6 +193,9 @@ def _without_words(matches: list[tuple[Pattern, re.Match[str]]]) -> list[tuple[P
         return _without_words(rest) if rest else sorted(ends, key=lambda found: found[0].weak)[:1]
     special = [found for found in matches if not found[0].general]
     general = [found for found in matches if found[0].general]
+    if any(not pattern.says for pattern, _ in general):
+        # Of what the words say, only that it is the CPU counts against a regex.
+        general = [found for found in general if not found[0].says or found[0].kind is Kind.CPU_CLAIM]
     if any(pattern.kind not in _SIDE for pattern, _ in special):
         return special
     named = [found for found in general if found[0].code]
@@ -206,7 +212,12 @@ def may_match(zeros: bytes, candidates: Iterable[Pattern]) -> tuple[Pattern, ...
     return tuple(
         pattern
         for pattern in dict.fromkeys(candidates)
-        if pattern.own or pattern.of_zeros.search(message if pattern.message else text)
+        if pattern.own
+        or (
+            device_said(text, message) is not None
+            if pattern.says
+            else pattern.of_zeros.search(message if pattern.message else text)
+        )
     )
 
 
@@ -216,7 +227,13 @@ def matches_negative(raw: bytes, candidates: Iterable[Pattern]) -> bool:
     if not negative:
         return False
     text, message = _text_and_message(raw, negative)
-    return any(pattern.own or pattern.regex.search(message if pattern.message else text) for pattern in negative)
+    return any(pattern.own or _match(pattern, text, message) for pattern in negative)
+
+
+def _match(pattern: Pattern, text: str, message: str) -> re.Match[str] | None:
+    if pattern.says is not None and device_said(text, message) is not pattern.says:
+        return None
+    return pattern.regex.search(message if pattern.message else text)
 
 
 def _text_and_message(raw: bytes, candidates: Iterable[Pattern]) -> tuple[str, str]:
@@ -240,6 +257,8 @@ def _message_for(raw: bytes, text: str, candidates: Iterable[Pattern]) -> str:
 def _message(text: str) -> str:
     """A line without what a logger, a launcher or a shell puts before its message, and without bytes of no text."""
     text = _NO_CHARACTERS.sub("", text)
+    if text.startswith("{") and (found := _JSON.search(text)):
+        text = found[1]
     position = 0
     for _ in range(_MAX_BEFORE):
         match = _BEFORE_MESSAGE.match(text, position)

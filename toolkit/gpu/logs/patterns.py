@@ -5,8 +5,9 @@ concern every family; a pattern may have its own of both), `date` (when the sour
 `kind`, `core` (lower-case text, or several of which every such line contains one), `regex`, `versions`, `meaning` (may
 use the groups of the regex), `source`, and for a problem `code` and `fix`. `ends`: the program prints the line where it
 ends with an error. `weak`: the line counts only where no other says something of the device. With `message`, the regex
-must match the whole message of a line: what stands behind its timestamps, levels and names of loggers. `general` (a
-file): lines that several programs print; they count only if no pattern of another file says what the same line means.
+must match the whole message of a line: what stands behind its timestamps, levels and names of loggers. `says`: the
+words of the message must say so (`words.py`). `general` (a file): lines that several programs print; they count only if
+no pattern of another file says what the same line means.
 `own` (a file): lines of ctk, of which the regex matches what stands behind `ctk[TOKEN]: `. `parts` (a file): what
 `@NAME@` in a regex is.
 """
@@ -19,6 +20,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from toolkit.gpu.logs.words import Said
 from toolkit.support.enums import StrEnum
 from toolkit.support.tomlfile import parse_toml
 
@@ -69,9 +71,9 @@ _NEGATIVE = frozenset(
 _DIGITS = str.maketrans("123456789", "000000000")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Pattern:
-    """One line that a log may have."""
+    """One line that a log may have. Each is one of `patterns()`: comparing their fields would take most of the time."""
 
     id: str
     framework: str
@@ -89,11 +91,12 @@ class Pattern:
     own: bool = False
     ends: bool = False
     weak: bool = False
+    says: Said | None = None
 
     @property
     def of_zeros(self) -> re.Pattern[str]:
         """A regex that matches the line with 0 for each digit, if `regex` matches the line."""
-        return _of_zeros(self.regex)
+        return _of_zeros(self)
 
 
 def is_negative(pattern: Pattern) -> bool:
@@ -121,6 +124,7 @@ def _read(path: Path) -> list[Pattern]:
             own=content.get("own", False),
             ends=row.get("ends", False),
             weak=row.get("weak", False),
+            says=Said(row["says"]) if "says" in row else None,
             **{key: row.get(key) for key in _PLAIN},
         )
         for row in content["pattern"]
@@ -128,7 +132,8 @@ def _read(path: Path) -> list[Pattern]:
 
 
 @cache
-def _of_zeros(regex: re.Pattern[str]) -> re.Pattern[str]:
+def _of_zeros(pattern: Pattern) -> re.Pattern[str]:
+    regex = pattern.regex
     kept = r"(\{\d*,?\d*\}|\\x\w\w|\(\?P[=<]\w+)"  # repetitions, characters by their number, and names of groups
     return re.compile(re.sub(f"{kept}|[1-9]", lambda match: match[1] or "0", regex.pattern), regex.flags)
 

@@ -26,7 +26,7 @@ _CHUNK = 1 << 20
 # A longer line is looked at in pieces, which overlap: what NCCL and TensorFlow print is shorter.
 LONGEST, OVERLAP = 1600, 600
 # Lines of interest that are all looked at; and how many of each MiB behind them, of each core.
-_ALL, _SOME, _OF_A_CORE = 80_000, 120, 20
+_ALL, _SOME, _OF_A_CORE = 80_000, 120, 8
 # Of those that are left out, so many in a MiB are looked at for words against the use of the GPU.
 _MAX_DOUBTFUL = 10_000
 # Bytes of different lines that are all searched; and how many of each MiB behind them.
@@ -138,6 +138,7 @@ class _Lines:
     _forms_left: int = field(default_factory=lambda: _ALL)  # lines that differ only in digits have one form
     _text_left: int = field(default_factory=lambda: _ALL_TEXT)
     _order: int = 0
+    _before: bytes = b""  # the last line that was looked at
     _known: dict[bytes, tuple[Pattern, ...]] = field(default_factory=dict)
 
     def look(self, data: bytes, mark: bytes, *, begins: bool) -> None:
@@ -174,8 +175,12 @@ class _Lines:
                     (self._order + last[piece]) * MAX_OF_LINE,
                     counts[piece],
                 )
-                self.notes.add(span, piece, may_speak[index])
-            self._lines_left = max(0, self._lines_left - sum(_cost(pieces[index]) for index in indices))
+                before = pieces[index - 1] if index else self._before
+                self.notes.add(span, piece, may_speak[index], before)
+            self._lines_left = max(
+                0, self._lines_left - sum(_cost(pieces[index], len(may_speak[index])) for index in indices)
+            )
+        self._before = data[max(data.rfind(b"\n"), data.rfind(b"\r")) + 1 :][-LONGEST:]
         self._order += len(shapes)
         self.newlines += marks.count(b"\n")
 
@@ -216,7 +221,7 @@ class _Lines:
         if known is None:
             if len(self._known) >= _MAX_KNOWN:
                 self._known.clear()
-            self._forms_left = max(0, self._forms_left - _cost(zeros))
+            self._forms_left = max(0, self._forms_left - _cost(zeros, len(candidates)))
             known = self._known[zeros] = may_match(zeros, candidates)
         return known
 
@@ -234,9 +239,9 @@ class _Lines:
         return indices[: few // 2] + indices[-(few // 2) :]
 
 
-def _cost(piece: bytes) -> int:
-    """As how many lines a piece counts: the time of a regex grows with its length."""
-    return 1 + len(piece) // 200
+def _cost(piece: bytes, candidates: int) -> int:
+    """As how many lines a piece counts: the time grows with its length, and with the patterns that are tried."""
+    return 1 + len(piece) // 200 + len(piece) * candidates // 1000
 
 
 def _rows_with(text: bytes, core: bytes, few: int) -> tuple[list[bytes], bool]:

@@ -30,6 +30,8 @@ FRAMEWORK_RULES: tuple[Rule[FrameworkCase], ...] = (
     duplicates.duplicate_framework,
     libraries.missing_libraries,
     libraries.missing_other_library,
+    libraries.damaged_libraries,
+    libraries.private_libraries,
     libraries.disagreeing_libraries,
     libraries.older_cudnn,
     companions.companion_out_of_step,

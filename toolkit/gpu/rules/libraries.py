@@ -80,6 +80,34 @@ def missing_other_library(case: FrameworkCase) -> Iterator[Finding]:
         )
 
 
+def damaged_libraries(case: FrameworkCase) -> Iterator[Finding]:
+    """Libraries that exist and that the loader refuses: an interrupted copy, or a full disk while it was unpacked."""
+    framework = case.framework
+    if framework.damaged:
+        each = "; ".join(f"{path} {reason}" for path, reason in framework.damaged)
+        yield Finding(
+            "damaged-library",
+            Severity.ERROR,
+            f"{framework.title} {framework.version} loads {count(len(framework.damaged), 'library', 'libraries')} that "
+            f"the loader refuses: {each}.",
+            "Install the package that the file belongs to again, or rebuild the image: its disk may have been full.",
+        )
+
+
+def private_libraries(case: FrameworkCase) -> Iterator[Finding]:
+    """Libraries that only root can read: of a build with umask 077, or of a directory that was copied with its mode."""
+    framework = case.framework
+    if framework.private:
+        directories = list(dict.fromkeys(directory for _, directory in framework.private))
+        yield Finding(
+            "library-not-readable",
+            Severity.ERROR,
+            f"{framework.title} {framework.version} loads {framework.private[0][0]}, and only its owner can enter "
+            f"{', '.join(directories)}: a user who runs the image gets `Permission denied`.",
+            f"Make it readable where the image is built: chmod -R a+rX {' '.join(directories)}.",
+        )
+
+
 def disagreeing_libraries(case: FrameworkCase) -> Iterator[Finding]:
     """Two of CUDA's libraries of which one uses functions that the other, older one does not have."""
     framework = case.framework

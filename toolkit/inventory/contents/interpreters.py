@@ -119,6 +119,11 @@ def _behind_shims(rootfs: Rootfs, directory: str) -> str | None:
     return f"{versions}/{name}/bin" if name in installed else None
 
 
+def is_script(rootfs: Rootfs, program: str) -> bool:
+    """Whether a program is a text for another one: a wrapper that is named `python`, or a shim of pyenv."""
+    return rootfs.read_start(program, 2) == "#!"
+
+
 def is_python(rootfs: Rootfs, program: str) -> bool:
     """Whether a program is a Python by its name, or by that of the file that it leads to."""
     names = (program, rootfs.resolve(program) or "")
@@ -128,7 +133,7 @@ def is_python(rootfs: Rootfs, program: str) -> bool:
 def interpreter_at(rootfs: Rootfs, program: str) -> tuple[str, str] | None:
     """(prefix, "3.11" or "3.13t") of a program; None if it is no interpreter with a library beside it."""
     real = rootfs.resolve(program)
-    if real is None or rootfs.kind(real) is not EntryKind.FILE:
+    if real is None or rootfs.kind(real) is not EntryKind.FILE or is_script(rootfs, real):
         return None
     prefix = posixpath.dirname(posixpath.dirname(program))
     if not rootfs.is_file(f"{prefix}/pyvenv.cfg"):

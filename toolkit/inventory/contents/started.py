@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from itertools import count, islice
 from typing import TYPE_CHECKING
 
-from toolkit.inventory.contents.interpreters import interpreter_at, is_python
+from toolkit.inventory.contents.interpreters import interpreter_at, is_python, is_script
 from toolkit.inventory.contents.shell import Choice, Command, Loop, parse_script
 from toolkit.inventory.formats.tree import Unreadable
 
@@ -106,7 +106,7 @@ class _Search:
             return None
         if posixpath.basename(program) in _CONDA and words[1:2] == ["run"]:
             return self.of_conda_run(program, words[2:])
-        if is_python(self.rootfs, program):
+        if is_python(self.rootfs, program) and not is_script(self.rootfs, program):
             key = interpreter_at(self.rootfs, program)
             return self.known.get((key[0], key[1].rstrip("t"))) if key else None
         head = self.text(program)[:1024]

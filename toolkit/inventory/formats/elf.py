@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from toolkit.inventory.formats.rootfs import Rootfs
 
+_HEADER_SIZE = 64
 _LOAD, _DYNAMIC = 1, 2
 _NEEDED, _STRTAB, _STRSZ, _SONAME, _RPATH, _RUNPATH = 1, 5, 10, 14, 15, 29
 _MAX_HEADERS = 512
@@ -56,6 +57,35 @@ def read_dynamic(rootfs: Rootfs, path: str) -> Dynamic | None:
             return _dynamic(file)
         except (struct.error, ValueError):
             return None
+
+
+def read_damage(rootfs: Rootfs, path: str) -> str | None:
+    """Why the loader refuses a library: it is empty, or it ends before what its headers name; None if it does not.
+
+    A file of another format is not judged.
+    """
+    size, file = rootfs.size(path), rootfs.open(path)
+    if size is None or file is None:
+        return None
+    with file:
+        start = file.read(4)
+        if not start:
+            return "is empty"
+        if start != b"\x7fELF"[: len(start)]:
+            return None
+        if size < _HEADER_SIZE:
+            return f"is truncated: it ends after {size} bytes, within its headers"
+        try:
+            file.seek(0)
+            programs, number, sections, sections_number, _ = _header(file)
+            table = _at(file, programs, 56 * number, 56 * _MAX_HEADERS)
+            ends = [sum(struct.unpack_from("<8xQ16xQ", table, 56 * index)) for index in range(number)]
+        except struct.error:
+            return f"is truncated: it ends after {size} bytes, within its headers"
+        except ValueError:
+            return None
+    end = max([*ends, sections + 64 * sections_number if sections else 0], default=0)
+    return f"is truncated: it has {size} of {end} bytes" if size < end else None
 
 
 def read_symbol_names(rootfs: Rootfs, path: str, pattern: re.Pattern[bytes]) -> frozenset[str]:
@@ -123,7 +153,7 @@ def _architectures(file: IO[bytes], start: int) -> Iterator[str]:
 
 def _header(file: IO[bytes]) -> tuple[int, ...]:
     """Offsets, entry sizes and numbers of the program and section headers, and the index of the section names."""
-    start = file.read(64)
+    start = file.read(_HEADER_SIZE)
     if start[:4] != b"\x7fELF" or start[4:6] != b"\x02\x01":
         raise ValueError("not a 64-bit little-endian ELF file, the only kind that frameworks use for GPU code")
     programs, sections, _, _, program_size, programs_number, section_size, sections_number, names = struct.unpack_from(

@@ -1,0 +1,111 @@
+"""What single messages say of the device."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.gpu.logs.corpus import judged
+from toolkit.gpu.logs.patterns import patterns
+from toolkit.gpu.logs.words import Said, device_said, is_setting
+
+GPU = """\
+Model ready on cuda
+ResNet50 loaded on cuda:1
+Device selected for training: cuda
+Moving model to cuda
+Distributed strategy: 4 GPUs
+XLA backend: gpu
+Provider: CUDAExecutionProvider
+Training on GPU: True
+GPU acceleration enabled (CuPy backend)
+模型加载完成，使用设备: cuda:0
+使用デバイス： cuda:0
+显卡可用，使用显卡进行训练
+"""
+CPU = """\
+Training on GPU: False
+GPU Available: False
+CUDA not available - using CPU mode (slower)
+DEFAULTING TO CPU DEVICE `lightning.qubit`
+Using CPU for inference (graph has 8,123,991 edges)...
+Providers: ['CPUExecutionProvider']
+UserWarning: gpu is not available
+GPU acceleration disabled in config
+CuPy not found — SDE falling back to NumPy (CPU)
+model.cuda() failed, stay on CPU: CUDA error
+GPU利用不可、CPUで実行します
+未检测到显卡，使用CPU进行训练
+"""
+NO_GPU = """\
+RuntimeError: CUDA is required for this script.
+[FATAL] CUDA not available. This script requires a GPU.
+ERROR: GPU is not available, exiting
+RuntimeError: The requested CUDA device could not be loaded
+Exception: GPUが利用できません。
+"""
+NOTHING = """\
+use_cuda: true
+device: "cuda:0"
+{"device": "cuda:0", "epochs": 3}
+rl_device: cuda:0
+  device: cuda
+--gpu GPU  use GPU 0; if not available, using CPU
+Skipping dense reconstruction because CUDA is not available.
+Using 8 CPU threads
+Using 2 CPUs
+GPU memory: 10 GiB
+Loading data on CPU
+Compiled with CUDA: True
+Torch backend: nVidia CUDA 11.8 cuDNN 8907
+running on: gpu07
+offloaded 0/33 layers to GPU
+Available devices: cuda:0, cpu
+GPUs available: [PhysicalDevice(name='/physical_device:GPU:0', device_type='GPU')]
+Device requested: cuda
+kernel:0, (2048, 4096), /device:GPU:0
+If no GPU is available the CPU will be used
+Tip: train on GPU for best performance
+To use GPU, set device=cuda
+CUDA_VISIBLE_DEVICES: 0
+The job needs no GPU
+failed to import cython module: falling back to numpy
+"""
+
+
+@pytest.mark.parametrize(
+    ("lines", "said"),
+    [(GPU, Said.GPU), (CPU, Said.CPU), (NO_GPU, Said.NO_GPU), (NOTHING, None)],
+    ids=["gpu", "cpu", "no-gpu", "nothing"],
+)
+def test_words_of_a_message(lines: str, said: Said | None) -> None:
+    assert {line: device_said(line, line.strip()) for line in lines.splitlines()} == dict.fromkeys(
+        lines.splitlines(), said
+    )
+
+
+def test_a_message_of_which_the_words_say_something_has_a_core() -> None:
+    cores = {pattern.says: pattern.cores for pattern in patterns() if pattern.says}
+    for lines, said in ((GPU, Said.GPU), (CPU, Said.CPU), (NO_GPU, Said.NO_GPU)):
+        for line in lines.splitlines():
+            assert any(core in line.lower() for core in cores[said]), line
+
+
+def test_a_line_within_a_configuration_is_a_setting() -> None:
+    assert is_setting("device: cuda", "device: cuda", before="seed: 1")
+    assert not is_setting("device: cuda", "device: cuda", before="Loading the data")
+    assert not is_setting("Device: cuda", "Device: cuda", before="seed: 1")
+
+
+@pytest.mark.parametrize("line", NOTHING.splitlines())
+def test_a_line_that_says_nothing_of_use_is_never_called_used(line: str) -> None:
+    assert judged(f"{line}\n").verdict.value != "gpu-used"
+
+
+def test_a_dumped_configuration_is_not_use() -> None:
+    log = "seed: 1\ndevice: cuda\nepochs: 40\nmodel:\n  name: unet\n"
+    assert judged(log).verdict.value == "not-known"
+
+
+def test_the_message_of_a_json_logger_counts() -> None:
+    assert judged('{"level": "info", "message": "Using device: cuda:0"}\n').verdict.value == "gpu-used"
+    assert judged('{"level": "info", "device": "cuda:0"}\n').verdict.value == "not-known"
