@@ -32,6 +32,11 @@ def one(**attributes: Any) -> JobState:
     ("attributes", "state", "reason"),
     [
         ({"job_state": "Q", "comment": "Not Running: Insufficient amount of resource: ngpus"}, State.PENDING, "Insuff"),
+        (
+            {"job_state": "Q", "comment": "Can Never Run: Insufficient amount of resource: gpu_type (h100 != a100)"},
+            State.PENDING,
+            "it can never run: Insuff",
+        ),
         ({"job_state": "H"}, State.HELD, ""),
         ({"job_state": "R", "exec_host": "n1/0*4+n2/0*4"}, State.RUNNING, ""),
         ({"job_state": "E"}, State.RUNNING, "ending"),

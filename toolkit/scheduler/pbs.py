@@ -83,8 +83,9 @@ def _end(status: int | None, kind: str) -> tuple[State, str]:
 
 
 def _readable(comment: str) -> str:
-    """`Not Running: Insufficient amount of resource: ngpus` without its first words."""
-    return comment.removeprefix("Not Running: ").removeprefix("Can Never Run: ")
+    """Of `Not Running: Insufficient amount of resource: ngpus`, the reason; that a job can never run is part of it."""
+    reason = comment.removeprefix("Can Never Run: ")
+    return comment.removeprefix("Not Running: ") if reason == comment else f"it can never run: {reason}"
 
 
 def parse_nodes_json(text: str) -> tuple[HostFacts, ...]:

@@ -105,6 +105,8 @@ class Pbs:
             lines.append(f"-q {job.partition}")
         if job.account is not None and "account" not in site.keys:
             lines.append(f"-A {job.account}")
+        if not self._torque:
+            lines += _umask(job)
         return [*lines, *site.lines, *inherited_variables(job), *map(option, job.directives)]
 
     def number(self, job: Job) -> str:
@@ -134,6 +136,12 @@ TORQUE: Dialect = Pbs(words.TORQUE)
 def _owned(word: str) -> str | None:
     """What to use instead of an option in a request template that ctk writes itself; qsub takes `-ofile` for `-o`."""
     return _NOT_IN_REQUESTS.get(word[1:2])
+
+
+def _umask(job: Job) -> list[str]:
+    """The umask of the job, which is 077 otherwise, whatever that of qsub (start_exec.c of OpenPBS 23.06)."""
+    given = any(directive.name == "W" and "umask=" in (directive.value or "") for directive in job.directives)
+    return [] if job.umask is None or given else [f"-W umask={job.umask:04o}"]
 
 
 def _select(job: Job, covered: frozenset[str]) -> list[str]:
