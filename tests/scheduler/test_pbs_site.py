@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import given
@@ -27,6 +26,9 @@ from toolkit.scheduler.profile_text import profile_text
 from toolkit.scheduler.profiles import GpuType, JobLimits, Partition, Profile
 from toolkit.scheduler.programs import Scheduler
 from toolkit.scheduler.states import HostFacts
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 QSTAT = """\
 Queue: workq
