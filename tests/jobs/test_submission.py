@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from tests.jobs.test_scripts import JOB
+from toolkit.jobs.dialects.pbs import OPENPBS
 from toolkit.jobs.scripts import make_script
 from toolkit.jobs.submission import submit
 from toolkit.support.errors import MissingOnHost, ProgramFailed
@@ -70,3 +72,17 @@ def test_settings_of_a_cluster_that_is_gone_are_noticed_at_once(
     monkeypatch.setenv("SLURM_CONF", str(tmp_path / "gone.conf"))
     with pytest.raises(MissingOnHost, match=r"gone\.conf"):
         submit(make_script(JOB, tmp_path / "x.sbatch"), tmp_path)
+
+
+def test_values_that_qsub_of_openpbs_changes_are_given_encoded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, body in (
+        ("qstat", "echo pbs_version = 23.06.06"),
+        ("qsub", f'echo "$A $B" > {tmp_path}/said; echo 7.pbs1'),
+    ):
+        (tmp_path / name).write_text(f"#!/bin/sh\n{body}\n")
+        (tmp_path / name).chmod(0o755)
+    for name, value in (("PATH", f"{tmp_path}:/usr/bin:/bin"), ("A", "it's"), ("B", "plain")):
+        monkeypatch.setenv(name, value)
+    script = make_script(replace(JOB, inherited=("A", "B")), tmp_path / "x.pbs", OPENPBS)
+    assert submit(script, tmp_path).job_id == "7.pbs1"
+    assert (tmp_path / "said").read_text() == "ctk-base64:aXQncw== plain\n"

@@ -11,6 +11,7 @@ import pytest
 from tests.real.labs import eventually
 from tests.real.pbs import Server, pbs_server
 from toolkit.scheduler import pbs
+from toolkit.scheduler.pbs_site import hosts_of, parse_vnodes
 from toolkit.scheduler.programs import Scheduler, cancel, host_scheduler, query, submit, submitted_job
 from toolkit.scheduler.states import JobState, State
 
@@ -124,9 +125,9 @@ def test_refusals_are_those_of_the_server(server: Server, options: tuple[str, ..
 
 def test_nodes_are_read_and_the_host_is_recognised(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     torque = server.scheduler is Scheduler.TORQUE
-    argv = [server.programs / "pbsnodes", *(("-x",) if torque else ("-a", "-F", "json"))]
+    argv = [server.programs / "pbsnodes", *(("-x",) if torque else ("-a", "-v", "-F", "json"))]
     printed = subprocess.run(argv, check=True, capture_output=True, text=True).stdout
-    (node,) = pbs.parse_nodes_xml(printed) if torque else pbs.parse_nodes_json(printed)
+    (node,) = pbs.parse_nodes_xml(printed) if torque else hosts_of(parse_vnodes(printed))
     assert (node.name, node.cpus, node.gpus, node.memory, node.usable) == ("pbs1", 8, 4, 64000, True)
     monkeypatch.setenv("PATH", str(server.programs))
     assert host_scheduler() is server.scheduler

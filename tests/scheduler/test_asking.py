@@ -91,18 +91,23 @@ def test_grid_engine(programs: Path) -> None:
 @pytest.mark.parametrize(
     ("version", "argument", "nodes", "expected"),
     [
-        ("pbs_version = 23.06.06\n", "-a -F json", NODES, Scheduler.OPENPBS),
+        ("pbs_version = 23.06.06\n", "-a -v -F json", NODES, Scheduler.OPENPBS),
         ("Version: 6.1.2\n", "-x", XML, Scheduler.TORQUE),
     ],
 )
 def test_pbs(programs: Path, version: str, argument: str, nodes: str, expected: Scheduler) -> None:
     program(programs, "qsub", {})
-    program(programs, "qstat", {"--version": version, "-Q -f": QSTAT, "-B -f": "    default_queue = workq\n"})
+    program(
+        programs, "qstat", {"--version": version, "-Q -f": QSTAT, "-B -f": "Server: pbs1\n    default_queue = workq\n"}
+    )
     program(programs, "pbsnodes", {argument: nodes})
     found = detect()
     assert found.scheduler is expected
-    assert [(queue.name, queue.is_default) for queue in found.queues] == [("workq", True)]
-    assert [(host.name, host.cpus, host.partitions) for host in found.hosts] == [("n1", 8, ("workq",))]
+    assert [(queue.name, queue.is_default, queue.cores) for queue in found.partitions] == [
+        ("workq", True, 8),
+        ("route", False, None),
+    ]
+    assert [(host.name, host.cpus) for host in found.hosts] == [("n1", 8)]
 
 
 def test_no_scheduler_and_one_that_does_not_answer(programs: Path) -> None:

@@ -91,13 +91,6 @@ Queue: closed
 """
 
 
-def test_pbs_queues_that_run_jobs() -> None:
-    assert detection.pbs_queues(QSTAT) == (Queue("workq", False, 86_400, 3600, None, 8),)
-    assert detection.pbs_queues("") == ()
-    assert detection.pbs_default_queue("Server: pbs1\n    default_queue = workq\n") == "workq"
-    assert detection.pbs_default_queue("") is None
-
-
 # Grid Engine 8.1.9, `qconf -sq all.q` and `qconf -sp smp`, shortened.
 QCONF = """\
 qname                 all.q
@@ -208,7 +201,6 @@ def test_comments_name_what_a_scheduler_does_not_know_and_the_accounts() -> None
 
 @given(st.text(max_size=200))
 def test_any_text_is_read(text: str) -> None:
-    assert isinstance(detection.pbs_queues(text), tuple)
     assert detection.grid_engine_queue(text) is None or "qname" in text
     assert isinstance(detection.slurm_settings(text), dict)
     assert detection.grid_engine_gpus(text) is None or "gpu" in text.lower()

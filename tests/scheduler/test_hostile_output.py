@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from toolkit.scheduler import detection, grid_engine, pbs, slurm, slurm_json, slurm_nodes
+from toolkit.scheduler import detection, grid_engine, pbs, pbs_site, slurm, slurm_json, slurm_nodes
 from toolkit.support.errors import ProgramFailed
 
 if TYPE_CHECKING:
@@ -78,13 +78,13 @@ OF_TEXT: tuple[Callable[[str], object], ...] = (
     slurm.exit_code, slurm.parse_sacct, slurm.parse_squeue, slurm.parse_scontrol, slurm.parse_finished,
     slurm.parse_time, slurm_nodes.parse_node, slurm_nodes.parse_gres, slurm_nodes.parse_queue, slurm_nodes.parse_sinfo,
     slurm_nodes.parse_partitions, detection.seconds_of, detection.slurm_settings, detection.slurm_accounts,
-    detection.pbs_queues, detection.pbs_default_queue, detection.grid_engine_queue, detection.grid_engine_host_gpus,
+    lambda text: pbs_site.parse_attributes(text, "Queue"), detection.grid_engine_queue, detection.grid_engine_host_gpus,
     detection.grid_engine_gpus, grid_engine.parse_qstat, grid_engine.parse_details, grid_engine.parse_qacct,
     grid_engine.parse_qhost, grid_engine.submitted_job, pbs.parse_qstat_xml, pbs.parse_nodes_xml, pbs.submitted_job,
     pbs.mebibytes,
 )  # fmt: skip
 OF_JSON: tuple[Callable[[str], object], ...] = (
-    pbs.parse_qstat_json, pbs.parse_nodes_json, slurm_json.parse_jobs, slurm_json.parse_nodes,
+    pbs.parse_qstat_json, pbs_site.parse_vnodes, slurm_json.parse_jobs, slurm_json.parse_nodes,
 )  # fmt: skip
 
 

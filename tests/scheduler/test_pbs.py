@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 
 from toolkit.scheduler.pbs import (
     mebibytes,
-    parse_nodes_json,
     parse_nodes_xml,
     parse_qstat_json,
     parse_qstat_xml,
     submitted_job,
 )
+from toolkit.scheduler.pbs_site import parse_vnodes
 from toolkit.scheduler.states import HostFacts, JobState, State
 from toolkit.support.errors import ProgramFailed
 
@@ -32,6 +32,11 @@ def one(**attributes: Any) -> JobState:
     ("attributes", "state", "reason"),
     [
         ({"job_state": "Q", "comment": "Not Running: Insufficient amount of resource: ngpus"}, State.PENDING, "Insuff"),
+        (
+            {"job_state": "Q", "comment": "Can Never Run: Insufficient amount of resource: gpu_type (h100 != a100)"},
+            State.PENDING,
+            "it can never run: Insuff",
+        ),
         ({"job_state": "H"}, State.HELD, ""),
         ({"job_state": "R", "exec_host": "n1/0*4+n2/0*4"}, State.RUNNING, ""),
         ({"job_state": "E"}, State.RUNNING, "ending"),
@@ -73,17 +78,6 @@ def test_job_of_torque(inner: str, state: State) -> None:
     assert (found.job, found.state) == ("7.head", state)
 
 
-def test_nodes_of_openpbs() -> None:
-    node = {
-        "state": "free",
-        "resources_available": {"vnode": "n1", "ncpus": 8, "mem": "16384000kb", "ngpus": 4, "gpu_type": "h200"},
-    }
-    text = json.dumps({"nodes": {"n1": node, "n2": {"state": "down,offline", "resources_available": {}}}})
-    n1, n2 = parse_nodes_json(text)
-    assert n1 == HostFacts("n1", 8, 16000, 4, "h200")
-    assert not n2.usable
-
-
 def test_nodes_of_torque() -> None:
     text = (
         "<Data><Node><name>n1</name><state>free</state><np>8</np>"
@@ -122,7 +116,7 @@ def test_mebibytes(text: str, size: int) -> None:
 
 @given(st.text())
 def test_any_text_is_parsed_or_is_a_failed_program(text: str) -> None:
-    for parse in (parse_qstat_json, parse_nodes_json, parse_qstat_xml, parse_nodes_xml):
+    for parse in (parse_qstat_json, parse_vnodes, parse_qstat_xml, parse_nodes_xml):
         with contextlib.suppress(ProgramFailed):
             parse(text)
     submitted_job(text)

@@ -69,7 +69,7 @@ def test_gpus_of_each_slot_are_a_whole_number(gpus: int, cores: int | None, each
 
 
 def test_keys_of_a_profile() -> None:
-    assert TEMPLATE_KEYS == ("resources", "cores", "gpus", "memory", "time", "queue", "account", "qos")
+    assert TEMPLATE_KEYS == ("resources", "cores", "gpus", "gpu_type", "memory", "time", "queue", "account", "qos")
 
 
 @given(st.text(alphabet="-l {}=:countypeds!$'\"\\\n", max_size=30))

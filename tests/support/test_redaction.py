@@ -157,3 +157,4 @@ def test_a_shown_command_holds_no_credential(name: str, secret: str) -> None:
 def test_an_ordinary_variable_keeps_its_value() -> None:
     assert redact_variable("APPTAINER_TMPDIR", "/scratch/tmp") == "/scratch/tmp"
     assert redact_variable("http_proxy", "ann:x@proxy:3128") == "(hidden)@proxy:3128"
+    assert redact_variable("GREETING", "ctk-base64:c2VjcmV0") == "(hidden)"

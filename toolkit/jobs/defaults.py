@@ -145,7 +145,14 @@ def complete(
         line_buffered=request.line_buffered,
         requests=_requests(request.request, requests),
         arguments=_arguments(request.group, dialect),
+        umask=_umask(),
     )
+
+
+def _umask() -> int:
+    """The umask of this process, which the system only tells whoever sets another one."""
+    os.umask(found := os.umask(0o077))
+    return found
 
 
 def _written(request: JobRequest) -> dict[str, tuple[str, ...]]:

@@ -75,7 +75,7 @@ class Job(Resources):
     before the runtime is looked for; `module_setup` is a file that defines `module` where it is not defined.
     `results`: the job gets a directory for its results. `node_tmp`: TMPDIR is on the node's own disk. `line_buffered`:
     the program writes each line at once. `arguments` are given to the scheduler's program at submission, besides those
-    of `requests`.
+    of `requests`. `umask` is the one that the job gets where the scheduler would give it its own.
     """
 
     name: str
@@ -101,6 +101,7 @@ class Job(Resources):
     node_tmp: bool = False
     line_buffered: bool = False
     arguments: tuple[str, ...] = ()
+    umask: int | None = None
 
     @property
     def uses_gpu(self) -> bool:

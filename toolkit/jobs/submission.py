@@ -8,6 +8,7 @@ import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from toolkit.jobs.dialects.qsub import encode_variables
 from toolkit.jobs.model import Submission
 from toolkit.lab import registry
 from toolkit.scheduler import programs
@@ -82,7 +83,8 @@ def _submit_with_qsub(script: Script, directory: Path, arguments: Sequence[str])
         raise _no_scheduler(
             script, f"the qsub of this host is that of {here}, and the script is for {script.scheduler}"
         )
-    done = programs.submit(script.scheduler, script.path, directory=directory, arguments=arguments)
+    encoded = encode_variables(script.job.inherited, os.environ) if here is Scheduler.OPENPBS else {}
+    done = programs.submit(script.scheduler, script.path, directory=directory, arguments=arguments, env=encoded)
     done.require(
         f"submitting {script.path}",
         fix=f"The script is kept. Correct what qsub reports, then {_by_hand(script)}",

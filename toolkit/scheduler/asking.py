@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import getpass
+import grp
+import os
 import shutil
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from toolkit.scheduler import detection, grid_engine, pbs, slurm_nodes
+from toolkit.scheduler import detection, grid_engine, pbs, pbs_site, slurm_nodes
 from toolkit.scheduler.detection import Detected
 from toolkit.scheduler.environment import clean_environment
 from toolkit.scheduler.numbers import whole
@@ -135,26 +138,38 @@ def _with_all_gpus(host: HostFacts) -> HostFacts:
     return host if gpus is None else replace(host, gpus=gpus)
 
 
+def user_groups() -> frozenset[str]:
+    """The names of the groups of this process."""
+    found = set()
+    for number in {os.getegid(), *os.getgroups()}:
+        with contextlib.suppress(KeyError):  # a group without a name
+            found.add(grp.getgrgid(number).gr_name)
+    return frozenset(found)
+
+
 def _ask_openpbs() -> Detected:
-    return _pbs(Scheduler.OPENPBS, pbs.parse_nodes_json(_ask("pbsnodes", "-a", "-F", "json")))
+    return _pbs(Scheduler.OPENPBS, pbs_site.parse_vnodes(_ask("pbsnodes", "-a", "-v", "-F", "json")))
 
 
 def _ask_torque() -> Detected:
-    return _pbs(Scheduler.TORQUE, pbs.parse_nodes_xml(_ask("pbsnodes", "-x")))
+    return _pbs(Scheduler.TORQUE, pbs_site.vnodes_of(pbs.parse_nodes_xml(_ask("pbsnodes", "-x"))))
 
 
-def _pbs(scheduler: Scheduler, hosts: tuple[HostFacts, ...]) -> Detected:
-    queues = detection.pbs_queues(_ask("qstat", "-Q", "-f"))
-    server = run_contained(["qstat", "-B", "-f"], timeout=_TIMEOUT)
-    default = detection.pbs_default_queue(server.stdout)
-    # A node that belongs to no queue serves all of them.
-    names = tuple(queue.name for queue in queues)
-    hosts = tuple(replace(host, partitions=host.partitions or names) for host in hosts)
+def _pbs(scheduler: Scheduler, vnodes: tuple[pbs_site.Vnode, ...]) -> Detected:
+    queues = pbs_site.parse_attributes(_ask("qstat", "-Q", "-f"), "Queue")
+    servers = pbs_site.parse_attributes(run_contained(["qstat", "-B", "-f"], timeout=_TIMEOUT).stdout, "Server")
+    server = next(iter(servers.values()), {})
+    site = pbs_site.Site(queues, server, vnodes, getpass.getuser(), user_groups())
+    partitions = pbs_site.partitions_of(site)
     return Detected(
         scheduler,
         ("pbsnodes", "qstat"),
-        tuple(replace(queue, is_default=queue.name == default) for queue in queues),
-        hosts,
+        tuple(detection.Queue(partition.name) for partition in partitions),
+        pbs_site.hosts_of(vnodes),
+        requests=RequestTemplates(gpu_type=pbs_site.type_request(vnodes)),
+        max_tasks=whole(server.get("max_array_size")) or None,
+        notes=tuple(pbs_site.notes_of(site)),
+        partitions=partitions,
     )
 
 

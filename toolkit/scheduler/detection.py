@@ -17,6 +17,7 @@ from toolkit.support.errors import WrongInput
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
+    from typing import TypeGuard
 
     from toolkit.scheduler.slurm_nodes import Partition as SlurmPartition
     from toolkit.scheduler.states import HostFacts
@@ -42,7 +43,10 @@ class Queue:
 
 @dataclass(frozen=True, slots=True)
 class Detected:
-    """What the programs of a scheduler say. `programs` are those that were asked, `notes` what a user should know."""
+    """What the programs of a scheduler say. `programs` are those that were asked, `notes` what a user should know.
+
+    `partitions` are those of a scheduler whose queues say more than Queue holds; they come in place of `queues`.
+    """
 
     scheduler: Scheduler
     programs: tuple[str, ...]
@@ -53,11 +57,12 @@ class Detected:
     required: tuple[str, ...] = ()
     requests: RequestTemplates = RequestTemplates()  # noqa: RUF009 - it is frozen
     notes: tuple[str, ...] = ()
+    partitions: tuple[Partition, ...] = ()
 
 
 def profile_from(found: Detected, path: Path, day: str) -> Profile:
     """The profile of what was found, to be written to `path` on `day` (ISO)."""
-    kinds = sorted({str(host.gpu_type) for host in found.hosts if _is_type(host.gpu_type)})
+    kinds = sorted({str(host.gpu_type) for host in found.hosts if is_type(host.gpu_type)})
     return Profile(
         name=path.stem,
         path=path,
@@ -66,7 +71,7 @@ def profile_from(found: Detected, path: Path, day: str) -> Profile:
         sources=(f"{', '.join(found.programs)} on a host of the cluster",),
         checked=day,
         required=found.required,
-        partitions=_partitions(found),
+        partitions=found.partitions or _partitions(found),
         gpu_types=tuple(GpuType(kind) for kind in kinds),
         requests=found.requests,
         max_tasks=found.max_tasks,
@@ -98,7 +103,7 @@ def _partitions(found: Detected) -> tuple[Partition, ...]:
     """Each partition once, and at most one default."""
     queues: dict[str, Queue] = {}
     for queue in found.queues:
-        if _is_partition(queue.name):
+        if is_partition(queue.name):
             queues.setdefault(queue.name, queue)
     default = next((name for name, queue in queues.items() if queue.is_default), None)
     of_slots = found.scheduler is Scheduler.GRID_ENGINE  # a site may have more slots on a host than it has cores
@@ -124,11 +129,11 @@ def _partition(queue: Queue, hosts: Sequence[HostFacts], *, of_slots: bool) -> P
         cores=cores,
         memory=None if memory is None else memory * _MIB,
         gpus=max(host.gpus for host in inside) if inside else None,
-        gpu_types=tuple(sorted({str(host.gpu_type) for host in inside if _is_type(host.gpu_type)})),
+        gpu_types=tuple(sorted({str(host.gpu_type) for host in inside if is_type(host.gpu_type)})),
     )
 
 
-def _is_partition(name: str) -> bool:
+def is_partition(name: str) -> bool:
     """Whether a job can name this partition, and a profile can hold it."""
     try:
         return is_name(name) and "," not in check_partition(name)
@@ -136,7 +141,8 @@ def _is_partition(name: str) -> bool:
         return False
 
 
-def _is_type(name: str | None) -> bool:
+def is_type(name: str | None) -> TypeGuard[str]:
+    """Whether a job can name this GPU type, and a profile can hold it."""
     return name is not None and is_name(name) and GPU_TYPE.fullmatch(name) is not None
 
 
@@ -189,34 +195,6 @@ def slurm_settings(text: str) -> dict[str, str]:
 def slurm_accounts(text: str) -> tuple[str, ...]:
     """The accounts in `sacctmgr --noheader --parsable2 show associations format=account`."""
     return tuple(dict.fromkeys(name for line in text.splitlines() if is_name(name := line.strip())))
-
-
-# ---- PBS
-
-
-def pbs_queues(text: str) -> tuple[Queue, ...]:
-    """The execution queues of `qstat -Q -f` that are enabled (OpenPBS and Torque print the same lines)."""
-    found = []
-    for block in re.split(r"^Queue: ", text, flags=re.MULTILINE)[1:]:
-        name, _, rest = block.partition("\n")
-        fields = {match[1]: match[2].strip() for line in rest.splitlines() if (match := _FIELD.fullmatch(line))}
-        if fields.get("queue_type", "").lower().startswith("r") or fields.get("enabled") == "False":
-            continue  # a routing queue passes jobs on to others
-        found.append(
-            Queue(
-                name.strip(),
-                max_time=seconds_of(fields.get("resources_max.walltime")),
-                default_time=seconds_of(fields.get("resources_default.walltime")),
-                max_nodes=whole(fields.get("resources_max.nodect")),
-            )
-        )
-    return tuple(found)
-
-
-def pbs_default_queue(text: str) -> str | None:
-    """The default queue of `qstat -B -f` or `qmgr -c 'print server'`."""
-    match = re.search(r"default_queue = (\S+)", text)
-    return match[1] if match else None
 
 
 # ---- Grid Engine

@@ -6,6 +6,7 @@ import math
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from toolkit.scheduler.job_limits import destination, refusals
 from toolkit.scheduler.nearest import nearest_options
 from toolkit.scheduler.needs import array_size, describe_memory, describe_time, needs_of
 from toolkit.scheduler.programs import Scheduler
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
     from toolkit.scheduler.profiles import Partition, Profile
     from toolkit.scheduler.resources import Resources
 
+# The schedulers that give each node the same, and spread nothing over nodes by themselves.
+_CHUNKS = (Scheduler.OPENPBS, Scheduler.TORQUE)
 # How a user gives an option that is missing.
 _EXAMPLES = {
     "array": "--array 0-9",
@@ -47,14 +50,27 @@ def check_request(profile: Profile, resources: Resources) -> tuple[Finding, ...]
 
 def excesses(partition: Partition, needs: Needs) -> tuple[str, ...]:
     """What `partition` has against a job, each limit as the end of a sentence: `allows 5 minutes, and …`."""
+    if partition.destinations:
+        chosen = destination(partition, needs)
+        return tuple(
+            f"passes jobs on to {queue.name}, which {reason}"
+            for queue in ([chosen] if chosen else partition.destinations)
+            for reason in excesses(queue, needs)
+        )
     return tuple(reason for rule in _RULES for reason in rule(partition, needs))
 
 
 def fitting(profile: Profile, resources: Resources) -> tuple[Partition, ...]:
     """The partitions that a job with these resources could run in, smallest first: the one that gives away least."""
-    needs = needs_of(resources)
+    needs = _needs(profile, resources)
     found = [partition for partition in profile.partitions if not excesses(partition, needs)]
     return tuple(sorted(found, key=_size))
+
+
+def _needs(profile: Profile, resources: Resources) -> Needs:
+    """The numbers of a job. Slurm spreads `--gpus` over nodes; a job of PBS is on one, unless it names more."""
+    needs = needs_of(resources)
+    return needs if profile.scheduler not in _CHUNKS else replace(needs, nodes=needs.nodes or 1)
 
 
 def _size(partition: Partition) -> tuple[float, ...]:
@@ -125,7 +141,7 @@ def _array(profile: Profile, resources: Resources) -> Iterator[Finding]:
 
 def _partition(profile: Profile, resources: Resources) -> Iterator[Finding]:
     """What the partitions of the job have against it: those that it names, else the default one, else all."""
-    needs = needs_of(resources)
+    needs = _needs(profile, resources)
     if _foreign_type(profile, resources) is not None:
         needs = replace(needs, gpu_type=None)  # that is said already
     if resources.partition is None:
@@ -169,7 +185,8 @@ def _over(profile: Profile, partition: Partition, over: tuple[str, ...], resourc
 
 def _elsewhere(profile: Profile, resources: Resources, partition: Partition | None) -> str:
     """The nearest requests: within the limits of `partition`, or in other ones."""
-    within = nearest_options(partition, resources) if partition else None
+    even = profile.scheduler in _CHUNKS
+    within = nearest_options(partition, resources, even=even) if partition else None
     found = [within] if within else []
     found += [f"--partition {other.name}" for other in fitting(profile, resources)[:3]]
     if not found:
@@ -233,5 +250,5 @@ def _node_hours(partition: Partition, needs: Needs) -> Iterator[str]:
 
 
 _RULES: tuple[Callable[[Partition, Needs], Iterator[str]], ...] = (
-    *(_time, _nodes, _gpus, _gpu_type, _cores, _memory, _node_hours),
+    *(_time, _nodes, _gpus, _gpu_type, _cores, _memory, _node_hours, refusals),
 )

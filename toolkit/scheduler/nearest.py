@@ -6,6 +6,7 @@ import math
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from toolkit.scheduler.job_limits import refusals
 from toolkit.scheduler.needs import format_time, memory_option, needs_of
 from toolkit.scheduler.resources import OPTIONS
 from toolkit.scheduler.values import NO_TIME_LIMIT
@@ -17,10 +18,18 @@ if TYPE_CHECKING:
     from toolkit.scheduler.resources import Resources
 
 
-def nearest_options(partition: Partition, resources: Resources) -> str | None:
-    """The options to change, as a user writes them: `--time 00:05:00 --nodes 1`. None if none help, or none need to."""
+def nearest_options(partition: Partition, resources: Resources, *, even: bool = False) -> str | None:
+    """The options to change, as a user writes them: `--time 00:05:00 --nodes 1`. None if none help, or none need to.
+
+    `even`: a job runs on one node unless it names more, and each gets the same number of GPUs.
+    """
+    if partition.destinations:
+        found = (nearest_options(queue, resources, even=even) for queue in partition.destinations)
+        return next(filter(None, found), None)
+    if even:
+        resources = replace(resources, nodes=resources.nodes or 1)
     nearest: Resources | None = resources
-    for step in _STEPS:
+    for step in (*_STEPS, *((_even,) if even else ()), _within_job_limits):
         nearest = step(partition, nearest) if nearest is not None else None
     if nearest is None:
         return None
@@ -62,6 +71,19 @@ def _gpus(partition: Partition, resources: Resources) -> Resources | None:
     if nodes != resources.nodes and (resources.nodes is not None or total < gpus.count):
         resources = replace(resources, nodes=nodes)
     return resources if total == gpus.count else replace(resources, gpus=replace(gpus, count=total))
+
+
+def _even(partition: Partition, resources: Resources) -> Resources:
+    """The same number of GPUs on each node, and not fewer in all."""
+    gpus, nodes = resources.gpus, resources.nodes or 1
+    if gpus is None or not gpus.count or partition.gpus is None:
+        return resources
+    return replace(resources, gpus=replace(gpus, count=nodes * math.ceil(gpus.count / nodes)))
+
+
+def _within_job_limits(partition: Partition, resources: Resources) -> Resources | None:
+    """The resources, unless the limits of a whole job are against them."""
+    return None if list(refusals(partition, needs_of(resources))) else resources
 
 
 def _cores(partition: Partition, resources: Resources) -> Resources:

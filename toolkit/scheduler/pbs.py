@@ -1,4 +1,4 @@
-"""What PBS prints: OpenPBS's JSON of qstat and pbsnodes, and Torque's XML of the same programs."""
+"""What PBS prints: OpenPBS's JSON of qstat, and Torque's XML of qstat and pbsnodes."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def parse_qstat_json(text: str) -> tuple[JobState, ...]:
 
     Raises ProgramFailed if the text is not such a document.
     """
-    return tuple(_job_state(name, job, "openpbs") for name, job in _tables(_document(text), "Jobs"))
+    return tuple(_job_state(name, job, "openpbs") for name, job in tables(text, "Jobs"))
 
 
 def parse_qstat_xml(text: str) -> tuple[JobState, ...]:
@@ -83,29 +83,9 @@ def _end(status: int | None, kind: str) -> tuple[State, str]:
 
 
 def _readable(comment: str) -> str:
-    """`Not Running: Insufficient amount of resource: ngpus` without its first words."""
-    return comment.removeprefix("Not Running: ").removeprefix("Can Never Run: ")
-
-
-def parse_nodes_json(text: str) -> tuple[HostFacts, ...]:
-    """The nodes of OpenPBS's `pbsnodes -a -F json`. Raises ProgramFailed as parse_qstat_json."""
-    found = []
-    for name, node in _tables(_document(text), "nodes"):
-        available = node.get("resources_available")
-        if not isinstance(available, dict):
-            available = {}
-        found.append(
-            HostFacts(
-                str(available.get("vnode", name)),
-                cpus=leading(available.get("ncpus", node.get("pcpus"))) or 0,
-                memory=mebibytes(str(available.get("mem", ""))),
-                gpus=leading(available.get("ngpus")) or 0,
-                gpu_type=str(available["gpu_type"]) if "gpu_type" in available else None,
-                usable=not any(word in str(node.get("state", "")) for word in _UNUSABLE),
-                partitions=tuple(filter(None, [str(node.get("queue", ""))])),
-            )
-        )
-    return tuple(found)
+    """Of `Not Running: Insufficient amount of resource: ngpus`, the reason; that a job can never run is part of it."""
+    reason = comment.removeprefix("Can Never Run: ")
+    return comment.removeprefix("Not Running: ") if reason == comment else f"it can never run: {reason}"
 
 
 def parse_nodes_xml(text: str) -> tuple[HostFacts, ...]:
@@ -122,10 +102,15 @@ def parse_nodes_xml(text: str) -> tuple[HostFacts, ...]:
                 cpus=leading(node.findtext("np")) or 0,
                 memory=mebibytes(status.get("physmem", "")),
                 gpus=leading(node.findtext("gpus")) or 0,
-                usable=not any(word in state for word in _UNUSABLE),
+                usable=is_usable(state),
             )
         )
     return tuple(found)
+
+
+def is_usable(state: str) -> bool:
+    """Whether jobs can run on a node in this state, such as `free`, `job-busy` or `down,offline`."""
+    return not any(word in state for word in _UNUSABLE)
 
 
 def mebibytes(text: str) -> int:
@@ -150,9 +135,9 @@ def _document(text: str) -> dict[str, Any]:
     return document
 
 
-def _tables(document: dict[str, Any], key: str) -> list[tuple[str, dict[str, Any]]]:
-    """The objects that `key` names, by their names. Raises ProgramFailed if it has none."""
-    found = document.get(key, {})
+def tables(text: str, key: str) -> list[tuple[str, dict[str, Any]]]:
+    """The objects of a document in JSON that `key` names, by their names. Raises ProgramFailed if it is no such one."""
+    found = _document(text).get(key, {})
     if not isinstance(found, dict):
         raise ProgramFailed("PBS printed JSON of another form", code="scheduler-output")
     return [(name, table) for name, table in found.items() if isinstance(table, dict)]

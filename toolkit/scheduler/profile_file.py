@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urlsplit
 
 from toolkit.scheduler.needs import format_time
-from toolkit.scheduler.profiles import GpuType, Modules, Partition, Profile, Proxy
+from toolkit.scheduler.profiles import GpuType, JobLimits, Modules, Partition, Profile, Proxy
 from toolkit.scheduler.programs import Scheduler
 from toolkit.scheduler.requests import TEMPLATE_KEYS, RequestTemplate, RequestTemplates, parse_template
 from toolkit.scheduler.resources import OPTIONS
@@ -32,9 +32,10 @@ PROFILE_KEYS = (
 )
 PARTITION_KEYS = (
     *("name", "default", "description", "max_time", "default_time", "min_nodes", "max_nodes", "cores_per_node"),
-    *("memory_per_node", "gpus_per_node", "gpu_types", "max_node_hours", "price_per_node_hour"),
+    *("job", "destination", "memory_per_node", "gpus_per_node", "gpu_types", "max_node_hours", "price_per_node_hour"),
 )
 GPU_KEYS = ("type", "model", "capability", "memory_per_gpu", "driver")
+JOB_KEYS = (*("min_gpus", "max_gpus", "min_cores", "max_cores", "max_memory", "min_nodes", "max_nodes", "min_time"),)
 NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
 GPU_TYPE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 _CAPABILITY = re.compile(r"\d{1,2}\.\d")
@@ -124,10 +125,37 @@ def _partition(file: TomlFile, table: Mapping[str, Any], prefix: str, gpu_types:
         cores=_count(file, table, "cores_per_node", prefix),
         memory=_size(file, table, "memory_per_node", prefix),
         gpus=_count(file, table, "gpus_per_node", prefix, least=0),
+        job=_job_limits(file, table, prefix),
+        destinations=_destinations(file, table, prefix, gpu_types),
         gpu_types=types,
         node_hours=_count(file, table, "max_node_hours", prefix),
         price=_price(file, table, prefix),
     )
+
+
+def _job_limits(file: TomlFile, table: Mapping[str, Any], prefix: str) -> JobLimits:
+    limits = file.get(table, "job", dict, prefix) or {}
+    prefix = f"{prefix}job."
+    file.check_keys(limits, JOB_KEYS, prefix)
+    counts = [key for key in JOB_KEYS if key not in ("max_memory", "min_time")]
+    # A queue without GPUs has max_gpus = 0.
+    found = {key: _count(file, limits, key, prefix, least=int(key != "max_gpus")) for key in counts}
+    return JobLimits(
+        **found, max_memory=_size(file, limits, "max_memory", prefix), min_time=_time(file, limits, "min_time", prefix)
+    )
+
+
+def _destinations(
+    file: TomlFile, table: Mapping[str, Any], prefix: str, gpu_types: Sequence[GpuType]
+) -> tuple[Partition, ...]:
+    """The queues of a routing queue."""
+    queues = file.get(table, "destination", list, prefix) or []
+    found = []
+    for number, queue in enumerate(queues, 1):
+        if not isinstance(queue, dict) or "destination" in queue:
+            file.fail(f"{prefix}destination", "should be tables of queues that are no routing queues themselves")
+        found.append(_partition(file, queue, f"{prefix}destination[{number}].", gpu_types))
+    return tuple(found)
 
 
 def _gpu_type(file: TomlFile, table: Mapping[str, Any], prefix: str) -> GpuType:

@@ -6,6 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from toolkit.scheduler.needs import format_time
+from toolkit.scheduler.profile_file import JOB_KEYS
 from toolkit.scheduler.requests import TEMPLATE_KEYS
 from toolkit.scheduler.resources import OPTIONS
 from toolkit.support.text import escape_hidden_controls, printable
@@ -13,7 +14,7 @@ from toolkit.support.text import escape_hidden_controls, printable
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from toolkit.scheduler.profiles import GpuType, Partition, Profile
+    from toolkit.scheduler.profiles import GpuType, JobLimits, Partition, Profile
 
 _UNITS = (("T", 1024**4), ("G", 1024**3), ("M", 1024**2), ("K", 1024))
 
@@ -29,6 +30,8 @@ def profile_text(profile: Profile, comments: Sequence[str] = ()) -> str:
         lines += ["", "[[gpu]]", *_assignments(_gpu(gpu))]
     for partition in profile.partitions:
         lines += ["", "[[partition]]", *_assignments(_partition(partition))]
+        for queue in partition.destinations:
+            lines += ["", "[[partition.destination]]", *_assignments(_partition(queue))]
     return "\n".join(lines) + "\n"
 
 
@@ -63,10 +66,18 @@ def _partition(partition: Partition) -> dict[str, Any]:
         "cores_per_node": partition.cores,
         "memory_per_node": _size(partition.memory),
         "gpus_per_node": partition.gpus,
+        "job": _job(partition.job),
         "gpu_types": list(partition.gpu_types),
         "max_node_hours": partition.node_hours,
         "price_per_node_hour": partition.price,
     }
+
+
+def _job(limits: JobLimits) -> dict[str, Any]:
+    found = {key: getattr(limits, key) for key in JOB_KEYS}
+    found["max_memory"] = _size(limits.max_memory)
+    found["min_time"] = None if limits.min_time is None else format_time(limits.min_time)
+    return {key: value for key, value in found.items() if value is not None}
 
 
 def _gpu(gpu: GpuType) -> dict[str, Any]:
@@ -89,7 +100,7 @@ def _size(size: int | None) -> str | None:
 
 def _assignments(table: dict[str, Any]) -> list[str]:
     """A line for each value that is there; empty texts and lists are left out."""
-    return [f"{key} = {_value(value)}" for key, value in table.items() if value not in (None, "", [])]
+    return [f"{key} = {_value(value)}" for key, value in table.items() if value not in (None, "", [], {})]
 
 
 def _value(value: Any) -> str:
@@ -99,5 +110,7 @@ def _value(value: Any) -> str:
         return repr(value)
     if isinstance(value, list):
         return f"[{', '.join(map(_value, value))}]"
+    if isinstance(value, dict):
+        return f"{{ {', '.join(f'{key} = {_value(inner)}' for key, inner in value.items())} }}"
     # TOML's basic strings have the escapes of JSON, and DEL has to be escaped as well.
     return escape_hidden_controls(json.dumps(value, ensure_ascii=False)).replace("\x7f", "\\u007f")

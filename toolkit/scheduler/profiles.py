@@ -29,12 +29,31 @@ class GpuType:
 
 
 @dataclass(frozen=True, slots=True)
+class JobLimits:
+    """What a job may ask for in all, over its nodes; None: no limit. Memory is in bytes.
+
+    A minimum is for jobs that ask for the resource: PBS lets the others in (chk_resc_limits in svr_jobfunc.c of
+    OpenPBS; seen with 23.06).
+    """
+
+    min_gpus: int | None = None
+    max_gpus: int | None = None
+    min_cores: int | None = None
+    max_cores: int | None = None
+    max_memory: int | None = None
+    min_nodes: int | None = None
+    max_nodes: int | None = None
+    min_time: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Partition:
     """A partition, queue or resource type, with what a job can get there. None: no limit, or it is unknown.
 
     Times are in seconds, memory in bytes. `cores`, `memory` and `gpus` are those of one node, or of one unit of a
     resource type; `gpu_types` are keys of the profile's GPU types. `node_hours` is the limit of nodes x hours of a job.
-    `price` is for one node and hour, in the profile's unit.
+    `price` is for one node and hour, in the profile's unit. `job` are limits of a whole job. A routing queue of PBS has
+    `destinations`, and a job the limits of that which takes it.
     """
 
     name: str
@@ -50,6 +69,8 @@ class Partition:
     gpu_types: tuple[str, ...] = ()
     node_hours: int | None = None
     price: float | None = None
+    job: JobLimits = JobLimits()
+    destinations: tuple[Partition, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -89,7 +89,8 @@ class RequestTemplates:
     """The templates of a site. Where one is None, the dialect writes the request in its own way.
 
     `resources` is one line for nodes, processes, cores, GPUs and memory together, and replaces the others but `time`.
-    `cores` is for nodes, processes and cores (`-pe smp {slots}`). `account` is a line in the script; a site that takes
+    `cores` is for nodes, processes and cores (`-pe smp {slots}`). `gpu_type` is for the type, where a job names one.
+    OpenPBS has it in the chunks of `-l select`. `account` is a line in the script; a site that takes
     it only on the command line has it in `arguments` (`-g {account}`), which are the arguments at submission. Each of
     those whose fields all have a value is given. Where one of these or `resources` names {queue}, {account} or {qos},
     the dialect writes no line for it.
@@ -98,6 +99,7 @@ class RequestTemplates:
     resources: RequestTemplate | None = None
     cores: RequestTemplate | None = None
     gpus: RequestTemplate | None = None
+    gpu_type: RequestTemplate | None = None
     memory: RequestTemplate | None = None
     time: RequestTemplate | None = None
     queue: RequestTemplate | None = None

@@ -122,7 +122,7 @@ def _without_webhook(address: re.Match[str]) -> str:
 
 def redact_variable(name: str, value: str) -> str:
     """The value of a variable with its secrets hidden; all of it if the name says that it is a secret."""
-    if _SECRET_NAME.search(name):
+    if _SECRET_NAME.search(name) or value.startswith("ctk-base64:"):  # what a user gives a job of OpenPBS
         return HIDDEN
     if name.lower().endswith("_proxy"):  # may be given without a scheme: user:password@proxy:3128
         return re.sub(r".*@", f"{HIDDEN}@", value, flags=re.DOTALL)

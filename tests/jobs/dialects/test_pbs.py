@@ -31,6 +31,19 @@ def test_openpbs_asks_for_chunks_on_nodes_of_their_own() -> None:
     assert OPENPBS.directives(JOB)[3:] == ["-l select=1:ncpus=1:ngpus=1"]
 
 
+def test_job_of_openpbs_has_the_umask_of_its_user() -> None:
+    assert "-W umask=0027" in OPENPBS.directives(replace(JOB, umask=0o027))
+    own = replace(JOB, umask=0o022, directives=(Directive("W", "group_list=lab,umask=077"),))
+    assert [line for line in OPENPBS.directives(own) if "umask" in line] == ["-W group_list=lab,umask=077"]
+
+
+def test_gpu_type_of_a_site_is_a_resource_of_the_chunk() -> None:
+    site = RequestTemplates(gpu_type=RequestTemplate("-l gpu_type={type}"))
+    found = OPENPBS.directives(replace(JOB, gpus=Gpus(2, "a100"), requests=site))
+    assert [line for line in found if line.startswith("-l")] == ["-l select=1:ncpus=1:ngpus=2:gpu_type=a100"]
+    assert "-l select=1:ncpus=1:ngpus=1" in OPENPBS.directives(replace(JOB, requests=site))
+
+
 def test_torque_asks_for_nodes() -> None:
     assert {"-l nodes=1:ppn=4:gpus=4", "-l mem=16gb", "-l walltime=25:01:01"} <= set(TORQUE.directives(NODE))
     assert "-t 0,2,4,6,8%4" in TORQUE.directives(ARRAY)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from base64 import b64decode
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolkit.jobs.dialects.qsub import inherited_variables, option, parse_option
+from toolkit.jobs.dialects.qsub import encode_variables, inherited_variables, option, parse_option
 from toolkit.jobs.model import Directive, Job
 from toolkit.support.errors import WrongInput
 
@@ -49,3 +51,16 @@ def test_option_without_a_value() -> None:
 def test_variables_are_passed_on_by_name() -> None:
     job = Job("x", "./x.sif", ("true",), inherited=("A", "B"))
     assert inherited_variables(job) == ["-v A,B"]
+
+
+# As they arrived with OpenPBS 23.06: `it is "q"` as `it is \q\`, `a\b` as `a\\b`, `end  ` as `end`; `it's` was refused.
+@pytest.mark.parametrize("value", ['it is "q"', "a\\b", "end  ", "it's", "two\nlines", "ctk-base64:eA==", "é"])
+def test_value_that_qsub_of_openpbs_changes_is_encoded(value: str) -> None:
+    (encoded,) = encode_variables(["A", "MISSING"], {"A": value, "OTHER": value}).values()
+    assert encoded.startswith("ctk-base64:")
+    assert b64decode(encoded.removeprefix("ctk-base64:")).decode() == value
+
+
+@pytest.mark.parametrize("value", ["", "hf_abcDEF123", "/scratch/me", "a=b", "1.5"])
+def test_value_that_qsub_of_openpbs_leaves_is_given_as_it_is(value: str) -> None:
+    assert encode_variables(["A"], {"A": value}) == {}

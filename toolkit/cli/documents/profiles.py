@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from toolkit.scheduler.estimate import Estimate
-    from toolkit.scheduler.profiles import GpuType, Partition, Profile
+    from toolkit.scheduler.profiles import GpuType, JobLimits, Partition, Profile
     from toolkit.scheduler.requests import RequestTemplates
 
 
@@ -69,9 +69,24 @@ def _partition(partition: Partition) -> dict[str, Any]:
         "cores_per_node": partition.cores,
         "memory_bytes": partition.memory,
         "gpus_per_node": partition.gpus,
+        "job": _job_limits(partition.job),
+        "destinations": [queue.name for queue in partition.destinations],
         "gpu_types": list(partition.gpu_types),
         "max_node_hours": partition.node_hours,
         "price_per_node_hour": partition.price,
+    }
+
+
+def _job_limits(limits: JobLimits) -> dict[str, Any]:
+    return {
+        "min_gpus": limits.min_gpus,
+        "max_gpus": limits.max_gpus,
+        "min_cores": limits.min_cores,
+        "max_cores": limits.max_cores,
+        "max_memory_bytes": limits.max_memory,
+        "min_nodes": limits.min_nodes,
+        "max_nodes": limits.max_nodes,
+        "min_seconds": limits.min_time,
     }
 
 

@@ -21,6 +21,7 @@ from toolkit.jobs.dialects.qsub import (
     unsupported,
 )
 from toolkit.scheduler.programs import Scheduler
+from toolkit.scheduler.requests import request_values
 from toolkit.scheduler.values import NO_TIME_LIMIT, clock_time
 
 if TYPE_CHECKING:
@@ -76,7 +77,7 @@ class Pbs:
         if job.partition is not None and "," in job.partition and "partition" not in site.keys:
             first = job.partition.partition(",")[0]
             raise unsupported(f"--partition {job.partition}", title, "a job has one queue", f"--partition {first}")
-        if job.gpus is not None and job.gpus.count and job.gpus.kind and "gpus" not in site.keys:
+        if job.gpus is not None and job.gpus.count and job.gpus.kind and not {"gpus", "gpu_type"} & site.keys:
             line = "nodes={nodes}:ppn={node_cores}:gpus={count}:{type}"
             if not self._torque:
                 line = "select={nodes}:ncpus={node_cores}:ngpus={count}:gpu_type={type}"
@@ -98,14 +99,18 @@ class Pbs:
         lines = [f"-N {job.name}", "-j oe", "-S /bin/bash"]
         if job.array is not None:
             lines.append(f"-t {_without_steps(job.array)}" if self._torque else f"-J {job.array}")
-        lines += _torque_resources(job, site.keys) if self._torque else _select(job, site.keys)
+        kind = None if self._torque else _gpu_type(job)
+        lines += _torque_resources(job, site.keys) if self._torque else _select(job, site.keys, kind)
         if job.time is not None and "time" not in site.keys:
             lines.append(f"-l walltime={clock_time(job.time)}")
         if job.partition is not None and "partition" not in site.keys:
             lines.append(f"-q {job.partition}")
         if job.account is not None and "account" not in site.keys:
             lines.append(f"-A {job.account}")
-        return [*lines, *site.lines, *inherited_variables(job), *map(option, job.directives)]
+        if not self._torque:
+            lines += _umask(job)
+        own = [line for line in site.lines if line != kind]
+        return [*lines, *own, *inherited_variables(job), *map(option, job.directives)]
 
     def number(self, job: Job) -> str:
         """Lines that set `job_name`, `job`, the number of the log, and `spooled`, that of the file that PBS copies.
@@ -136,7 +141,22 @@ def _owned(word: str) -> str | None:
     return _NOT_IN_REQUESTS.get(word[1:2])
 
 
-def _select(job: Job, covered: frozenset[str]) -> list[str]:
+def _umask(job: Job) -> list[str]:
+    """The umask of the job, which is 077 otherwise, whatever that of qsub (start_exec.c of OpenPBS 23.06)."""
+    given = any(directive.name == "W" and "umask=" in (directive.value or "") for directive in job.directives)
+    return [] if job.umask is None or given else [f"-W umask={job.umask:04o}"]
+
+
+def _gpu_type(job: Job) -> str | None:
+    """The site's line for the type of the GPUs: a resource of the chunk, which no line beside `-l select` may name."""
+    template, values = job.requests.gpu_type, request_values(job)
+    if template is None or job.gpus is None or not job.gpus.count or not template.names <= values.keys():
+        return None
+    line = template.fill(values)
+    return line if line.startswith("-l ") else None
+
+
+def _select(job: Job, covered: frozenset[str], kind: str | None) -> list[str]:
     """`-l select=NODES:ncpus=…`: one chunk for each node, and each on a node of its own."""
     nodes, processes, cores = job.nodes or 1, job.tasks_per_node or 1, job.cpus_per_task or 1
     if "nodes" in covered:
@@ -144,6 +164,7 @@ def _select(job: Job, covered: frozenset[str]) -> list[str]:
     parts = [f"select={nodes}", f"ncpus={processes * cores}"]
     if job.gpus is not None and job.gpus.count and "gpus" not in covered:
         parts.append(f"ngpus={job.gpus.count // nodes}")
+        parts += [kind.removeprefix("-l ")] if kind else []
     if job.mem is not None and "mem" not in covered:
         parts.append(f"mem={job.mem.lower()}b")
     if job.tasks > 1:

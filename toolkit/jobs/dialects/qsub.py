@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import re
+from base64 import b64encode
 from typing import TYPE_CHECKING
 
 from toolkit.jobs.dialects.site import even_gpus, site_lines
@@ -13,13 +15,14 @@ from toolkit.support.errors import WrongInput
 from toolkit.support.text import one_line
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from toolkit.jobs.dialects.site import SiteLines
     from toolkit.jobs.model import Job
 
 _DIRECTIVE = re.compile(r"-(?P<name>[A-Za-z_]+)(?: +(?P<value>\S+))?")
 _RESOURCE = re.compile(r"(?:^|[,: ])(?P<name>[A-Za-z_][A-Za-z0-9_]*)(?:=|$)")
+_PLAIN = re.compile(r"(?!ctk-base64:)[A-Za-z0-9_@%+=:./-]*")
 _SIGNS = re.compile(r"[A-Za-z0-9 @%+=:,./_|&*()<>!\[\]-]*")
 # Options that a request template may set, although ctk writes them itself where there is none.
 _OF_REQUESTS = ("pe", "P", "q", "A")
@@ -106,6 +109,20 @@ def gpu_type_unsupported(job: Job, title: str, example: str) -> WrongInput:
         "each site has its own name for it",
         f"--gpus {job.gpus.count}, or your site's own request: --request '{example}'",
     )
+
+
+def encode_variables(names: Iterable[str], environment: Mapping[str, str]) -> dict[str, str]:
+    """The values of those of `names` that qsub of OpenPBS would change, in a form that it leaves and a script reads.
+
+    Of the value of `-v NAME`, it takes quotes, backslashes and trailing blanks away, or refuses it (copy_env_value in
+    qsub.c; seen with 23.06).
+    """
+    given = {name: environment[name] for name in names if name in environment}
+    return {
+        name: f"ctk-base64:{b64encode(os.fsencode(value)).decode()}"
+        for name, value in given.items()
+        if not _PLAIN.fullmatch(value)
+    }
 
 
 def inherited_variables(job: Job) -> list[str]:

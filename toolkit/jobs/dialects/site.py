@@ -58,6 +58,7 @@ def site_lines(
         (templates.resources, _WHOLE, True),
         (templates.cores, _CORES, templates.resources is None and cores),
         (templates.gpus, ("gpus",), templates.resources is None and gpus),
+        (templates.gpu_type, ("gpu_type",), templates.resources is None and gpus and "type" in values),
         (templates.memory, ("mem",), templates.resources is None and job.mem is not None),
         (templates.time, ("time",), "time" in values),
         (templates.queue, ("partition",), job.partition is not None),
