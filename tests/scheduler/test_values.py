@@ -38,7 +38,8 @@ def test_every_notation_of_slurm_for_a_time(written: str, seconds: int) -> None:
 
 
 def test_time_that_a_user_types_is_taken_as_it_is() -> None:
-    assert [values.check_time(text) for text in ("99:59", "100:00:00", "1-99", "90")] == [5999, 360_000, 442_800, 5400]
+    written = ("99:59", "100:00:00", "1-99", "90", "0:0:45747")
+    assert [values.check_time(text) for text in written] == [5999, 360_000, 442_800, 5400, 45_747]
 
 
 @pytest.mark.parametrize(("written", "gpus"), {"0": Gpus(0), "2": Gpus(2), "tesla:1": Gpus(1, "tesla")}.items())

@@ -63,9 +63,9 @@ def parse_time(value: str, option: str = "--time") -> int:
 
 
 def check_time(value: str, option: str = "--time") -> int:
-    """Seconds of a time limit that a user typed: Slurm also takes 99:99, which nobody means."""
+    """Seconds of a time limit that a user typed: Slurm also takes 99:99, which nobody means; 0:0:3600 is clear."""
     seconds = parse_time(value, option)
-    if re.search(r":(?:[6-9][0-9]|[0-9]{3,})(?::|$)", value):
+    if re.search(r"[1-9].*:(?:[6-9][0-9]|[0-9]{3,})(?::|$)", value):
         refuse(option, value, "a time with at most 59 after each colon", fix=_TIME_EXAMPLES)
     return seconds
 
