@@ -91,9 +91,9 @@ def test_a_message_of_which_the_words_say_something_has_a_core() -> None:
 
 
 def test_a_line_within_a_configuration_is_a_setting() -> None:
-    assert is_setting("device: cuda", "device: cuda", before="seed: 1")
-    assert not is_setting("device: cuda", "device: cuda", before="Loading the data")
-    assert not is_setting("Device: cuda", "Device: cuda", before="seed: 1")
+    assert is_setting("device: cuda", "device: cuda", near=["seed: 1"])
+    assert not is_setting("device: cuda", "device: cuda", near=["Loading the data"])
+    assert not is_setting("Device: cuda", "Device: cuda", near=["seed: 1"])
 
 
 @pytest.mark.parametrize("line", NOTHING.splitlines())
@@ -104,6 +104,8 @@ def test_a_line_that_says_nothing_of_use_is_never_called_used(line: str) -> None
 def test_a_dumped_configuration_is_not_use() -> None:
     log = "seed: 1\ndevice: cuda\nepochs: 40\nmodel:\n  name: unet\n"
     assert judged(log).verdict.value == "not-known"
+    assert judged("device: cuda\nseed: 1\n").verdict.value == "not-known"
+    assert judged(log.replace("device", " 33%|#3 | 1/3 [00:00<00:01]\rdevice")).verdict.value == "not-known"
 
 
 def test_the_message_of_a_json_logger_counts() -> None:

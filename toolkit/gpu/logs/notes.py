@@ -116,8 +116,8 @@ class Notes:
     _ranks: set[int] = field(default_factory=set)
     _token: str | None = None
 
-    def add(self, span: Span, raw: bytes, candidates: Iterable[Pattern], before: bytes = b"") -> None:
-        """Note what a line says that follows the line `before`; `candidates` are the patterns whose cores it has."""
+    def add(self, span: Span, raw: bytes, candidates: Iterable[Pattern], near: Iterable[bytes] = ()) -> None:
+        """Note what a line beside the lines `near` says; `candidates` are the patterns whose cores it has."""
         rank, text = self._rank(_decoded(raw))
         message = _message_for(raw, text, candidates)
         matches = [
@@ -126,8 +126,8 @@ class Notes:
             if (match := self._own(pattern, text, span) if pattern.own else _match(pattern, text, message))
         ]
         if any(pattern.general and pattern.kind is Kind.CLAIM for pattern, _ in matches):
-            last = before[-_LONGEST_MESSAGE:].decode("utf-8", errors="replace")
-            if is_setting(text, message, last):
+            neighbours = [line[-_LONGEST_MESSAGE:].decode("utf-8", errors="replace") for line in near]
+            if is_setting(text, message, neighbours):
                 matches = [found for found in matches if not (found[0].general and found[0].kind is Kind.CLAIM)]
         kept = _without_words(matches)
         for number, (pattern, match) in enumerate(kept[:MAX_OF_LINE]):

@@ -44,6 +44,8 @@ _NOT_TEXT = (
     (b"PK\x03\x04", "a zip archive", "unzip -p"),
 )
 _LOOKED_AT = 4096
+# So many pieces before and behind a line can say that it is one of a configuration: a progress bar may stand between.
+_NEAR = 2
 _MAX_CONTROLS = 0.05
 
 
@@ -138,7 +140,7 @@ class _Lines:
     _forms_left: int = field(default_factory=lambda: _ALL)  # lines that differ only in digits have one form
     _text_left: int = field(default_factory=lambda: _ALL_TEXT)
     _order: int = 0
-    _before: bytes = b""  # the last line that was looked at
+    _before: list[bytes] = field(default_factory=list)  # the last pieces that were looked at
     _known: dict[bytes, tuple[Pattern, ...]] = field(default_factory=dict)
 
     def look(self, data: bytes, mark: bytes, *, begins: bool) -> None:
@@ -175,12 +177,12 @@ class _Lines:
                     (self._order + last[piece]) * MAX_OF_LINE,
                     counts[piece],
                 )
-                before = pieces[index - 1] if index else self._before
-                self.notes.add(span, piece, may_speak[index], before)
+                before = [*self._before, *pieces[max(0, index - _NEAR) : index]][-_NEAR:]
+                self.notes.add(span, piece, may_speak[index], [*before, *pieces[index + 1 : index + 1 + _NEAR]])
             self._lines_left = max(
                 0, self._lines_left - sum(_cost(pieces[index], len(may_speak[index])) for index in indices)
             )
-        self._before = data[max(data.rfind(b"\n"), data.rfind(b"\r")) + 1 :][-LONGEST:]
+        self._before = data[-LONGEST:].replace(b"\r", b"\n").split(b"\n")[-_NEAR:]
         self._order += len(shapes)
         self.newlines += marks.count(b"\n")
 

@@ -10,9 +10,13 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from toolkit.support.enums import StrEnum
 from toolkit.support.tomlfile import parse_toml
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 
 class Said(StrEnum):
@@ -97,11 +101,11 @@ _PARTS = re.compile(
 )
 
 
-def is_setting(text: str, message: str, before: str = "") -> bool:
-    """Whether a line is one of a configuration that is printed: a wish. `before` is the line before it."""
+def is_setting(text: str, message: str, near: Iterable[str] = ()) -> bool:
+    """Whether a line is one of a configuration that is printed: a wish. `near` are the lines beside it."""
     if text.startswith("{") and not message.startswith("{"):  # a logger that writes JSON
         text = message
-    return _SETTING.search(text) is not None or (_KEY.match(text) is not None and _KEY.match(before) is not None)
+    return _SETTING.search(text) is not None or (_KEY.match(text) is not None and any(map(_KEY.match, near)))
 
 
 @lru_cache(maxsize=4096)
