@@ -172,17 +172,27 @@ def test_a_required_library_that_is_empty_or_truncated_is_damaged(tmp_path: Path
 
 
 @pytest.mark.parametrize(
-    ("directory", "verdict"),
-    [("nvidia", "gpu-broken"), ("nvidia/cudnn/lib", "gpu-broken"), ("torch/lib", "gpu-broken"), ("numpy", "gpu-ready")],
+    ("closed", "mode", "verdict"),
+    [
+        ("nvidia", 700, "gpu-broken"),
+        ("nvidia/cudnn/lib", 700, "gpu-broken"),
+        ("torch/lib", 700, "gpu-broken"),
+        ("torch/lib/libtorch_cuda.so", 600, "gpu-broken"),
+        ("nvidia/cuda_runtime/lib/libcudart.so.12", 640, "gpu-broken"),
+        ("torch/__init__.py", 600, "gpu-broken"),
+        ("torch/lib/libtorch_cuda.so", 644, "gpu-ready"),
+        ("torch", 711, "gpu-ready"),
+        ("numpy", 700, "gpu-ready"),
+    ],
 )
-def test_a_library_that_only_root_can_read_is_found(tmp_path: Path, directory: str, verdict: str) -> None:
+def test_a_file_that_only_root_can_read_is_found(tmp_path: Path, closed: str, mode: int, verdict: str) -> None:
     for part in (python_files(), torch(), {f"{SITE}/numpy/__init__.py": ""}):
         fill(tmp_path, part)
-    squash(tmp_path, image := tmp_path.with_suffix(".sqfs"), "-p", f"{SITE}/{directory} m 700 0 0", "-all-root")
+    squash(tmp_path, image := tmp_path.with_suffix(".sqfs"), "-p", f"{SITE}/{closed} m {mode} 0 0", "-all-root")
     found = audit_image(image, TargetMachine())
     assert found.verdict.value == verdict
     if verdict == "gpu-broken":
-        assert f"/{SITE}/{directory}" in codes(found)["library-not-readable"]
+        assert f"/{SITE}/{closed}" in codes(found)["library-not-readable"]
 
 
 @pytest.mark.parametrize("where", ["usr/local/bin/python", "opt/bin/python"])

@@ -52,7 +52,7 @@ class FrameworkFacts:
     not there. `tags` are those of the wheels (cp311-cp311-manylinux_2_17_x86_64) of the framework and its parts.
     `closed` is a directory on the way to the interpreter that only root may enter. `compiled` names the companions that
     require the framework and hold compiled code. `damaged` are libraries that the loader refuses, each with the reason,
-    and `private` those in a directory that only its owner can enter, each with the directory.
+    and `private` the files that users cannot read, each with the directory that is closed to them or with itself.
     """
 
     known: Framework

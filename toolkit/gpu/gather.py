@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import posixpath
 import re
+import stat
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
@@ -101,6 +102,7 @@ def _frameworks(
         winner, by_hash = _winner(rootfs, framework, variants)
         installed = Installed(rootfs, loader.dynamic, home or winner.directory, winner, visible)
         build = framework.read_build(installed)
+        start = f"{home or winner.directory}/{framework.module}/__init__.py"
         places = Places(_wheel_directories(rootfs, interpreter), toolkits)
         libraries, disagreeing = loaded_libraries(loader, build, interpreter, places)
         yield FrameworkFacts(
@@ -117,7 +119,7 @@ def _frameworks(
             tags=tuple((part, read_tags(rootfs, part)) for part in (winner, *_parts(framework, visible))),
             closed=_closed(rootfs, interpreter),
             damaged=tuple(_damaged(rootfs, build, libraries)),
-            private=tuple(_private(rootfs, build, libraries)) if build.gpu else (),
+            private=tuple(_private(rootfs, (*_loaded_files(build, libraries), start))) if build.gpu else (),
             compiled=_compiled(rootfs, framework, visible) if build.gpu else frozenset(),
         )
 
@@ -181,17 +183,20 @@ def _damaged(rootfs: Rootfs, build: FrameworkBuild, libraries: Iterable[Loaded])
             yield path, reason
 
 
-def _private(rootfs: Rootfs, build: FrameworkBuild, libraries: Iterable[Loaded]) -> Iterator[tuple[str, str]]:
-    """The libraries that the framework loads and users cannot, with the directory that is closed to them.
+def _private(rootfs: Rootfs, paths: Iterable[str]) -> Iterator[tuple[str, str]]:
+    """Those of the files that users cannot read, with what is closed to them: a directory, or the file itself.
 
     A sandbox that this user can read is one that this user can run.
     """
     if rootfs.sif is None and os.geteuid():
         return
-    for path in _loaded_files(build, libraries):
+    for path in paths:
         closed = rootfs.closed_directory(path)
+        mode = rootfs.mode(path)
         if closed is not None:
             yield path, closed
+        elif mode is not None and not mode & stat.S_IROTH:
+            yield path, path
 
 
 def _for_root(rootfs: Rootfs) -> Iterator[tuple[str, tuple[str, ...]]]:

@@ -309,6 +309,24 @@ def test_evidence_begins_with_the_deciding_lines_and_is_bounded() -> None:
     assert [sighting.pattern.id for sighting in judgement.evidence] == ["tf-created-device"] * 8 + ["nccl-socket"] * 8
 
 
+@pytest.mark.parametrize(
+    "log",
+    [
+        "torch.cuda.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB\nFalling back to CPU\n",
+        "RuntimeError: CUDA error: an illegal memory access was encountered\nSwitching to CPU\n",
+        "CUDA crash, switching to CPU: CUDA error: an illegal memory access was encountered\n",
+        "cupy.cuda.memory.OutOfMemoryError: out of memory to allocate 2500 bytes\nGPU failed, falling back to CPU\n",
+    ],
+)
+def test_a_program_that_goes_over_to_the_cpu_after_an_error_did_not_use_the_gpu(log: str) -> None:
+    assert judged(log).verdict.value == "cpu-fallback"
+    assert judged("Using device: cpu\n" + log.replace(" CPU", " nothing")).verdict.value == "gpu-used"
+
+
+def test_the_number_of_a_gpu_alone_is_no_use() -> None:
+    assert judged("GPU: 0\n").verdict.value == judged("# GPU: 1\n# epoch: 20\n").verdict.value == "not-known"
+
+
 # ---- What must hold for any log made of the corpus
 
 

@@ -144,7 +144,6 @@ Use CPU
 Using CPU
 Use pytorch device: cpu
 Using GPU: False
-use_cuda: False
 CUDA available: False
 GPU available: False
 Number of GPUs: 0

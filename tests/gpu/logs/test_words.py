@@ -21,6 +21,10 @@ GPU acceleration enabled (CuPy backend)
 模型加载完成，使用设备: cuda:0
 使用デバイス： cuda:0
 显卡可用，使用显卡进行训练
+PipeMaster:: device: cuda
+using CUDA device 0
+Usando dispositivo: cuda
+Training auf GPU
 """
 CPU = """\
 Training on GPU: False
@@ -35,6 +39,9 @@ CuPy not found — SDE falling back to NumPy (CPU)
 model.cuda() failed, stay on CPU: CUDA error
 GPU利用不可、CPUで実行します
 未检测到显卡，使用CPU进行训练
+CUDA crash detectado, cambiando a CPU
+Périphérique : cpu
+GPU nicht verfügbar
 """
 NO_GPU = """\
 RuntimeError: CUDA is required for this script.
@@ -69,6 +76,18 @@ To use GPU, set device=cuda
 CUDA_VISIBLE_DEVICES: 0
 The job needs no GPU
 failed to import cython module: falling back to numpy
+use_gpu = False
+use_gpu=False
+Namespace(device='cpu', epochs=3, use_gpu=False)
+tests/test_net.py::test_forward[cuda] SKIPPED (needs a GPU)
+doc 3: "I am using GPU 0 and my training runs on cuda:0"
+doc 4: "device = cuda:0"
+    print("The model is running on the GPU")
+job 4413: training on cuda:1, 81% GPU utilization
+params: device: cuda
+exporting model for device: cuda
+Last run used device: cuda (2026-01-02)
+Falling back to CPU for op aten::foo
 """
 
 
@@ -105,6 +124,8 @@ def test_a_dumped_configuration_is_not_use() -> None:
     log = "seed: 1\ndevice: cuda\nepochs: 40\nmodel:\n  name: unet\n"
     assert judged(log).verdict.value == "not-known"
     assert judged("device: cuda\nseed: 1\n").verdict.value == "not-known"
+    assert judged(log.replace("cuda", "cpu")).verdict.value == "not-known"
+    assert judged("2026-01-01 10:00:00 INFO use_gpu=False\n").verdict.value == "not-known"
     assert judged(log.replace("device", " 33%|#3 | 1/3 [00:00<00:01]\rdevice")).verdict.value == "not-known"
 
 

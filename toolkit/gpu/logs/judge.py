@@ -147,11 +147,18 @@ def _answers(sightings: list[Sighting]) -> list[_Answer]:
             families = families - {_ANY} or families  # only causes, which are those of the frameworks
         for family in sorted(families, key=lambda family: (family == _ANY, family)):
             lines = [seen for seen in of_rank if seen.pattern.family in (family, _ANY)]
+            if any(seen.pattern.kind in _FAILED for seen in lines):
+                lines += [seen for seen in of_rank if seen not in lines and _is_said_of_cpu(seen)]
             lines = [seen for seen in lines if not seen.pattern.weak] or lines
             deciding = _deciding(lines)
             if deciding is not None:
                 found.append(_answer(rank, family, deciding, lines))
     return found
+
+
+def _is_said_of_cpu(seen: Sighting) -> bool:
+    """Whether a program says in its own words that it computes on the CPU, as it may after an error on the GPU."""
+    return seen.pattern.general and seen.pattern.kind is Kind.CPU_CLAIM
 
 
 def _answer(rank: int | None, family: str, deciding: Sighting, lines: list[Sighting]) -> _Answer:
@@ -175,7 +182,10 @@ def _deciding(lines: list[Sighting]) -> Sighting | None:
         return _cause_of(deed, lines)
     for kinds in (_FAILED, _NETWORK):
         if found := _latest(seen for seen in lines if seen.pattern.kind in kinds):
-            return found
+            # A program that fails on the GPU may go on on the CPU.
+            later = (seen for seen in lines if seen.last_order > found.last_order)
+            gone = _latest(seen for seen in later if kinds is _FAILED and seen.pattern.kind is Kind.CPU_CLAIM)
+            return gone or found
     causes = [seen for seen in lines if seen.pattern.kind is Kind.CAUSE]
     said = _latest([*causes, *(seen for seen in lines if seen.pattern.kind in _SAID)])
     if said is not None and said.pattern.kind is Kind.CLAIM:

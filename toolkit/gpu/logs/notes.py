@@ -61,6 +61,8 @@ _ERROR = re.compile(
 _ERROR_WITHIN = 40
 # Lines of these kinds may say something of the device besides.
 _SIDE = (Kind.HARMLESS, Kind.VISIBLE)
+_CLAIMS = (Kind.CLAIM, Kind.CPU_CLAIM)
+_FAILED = (Kind.MEMORY, Kind.CRASH)
 # How a Python program ends.
 ENDS = (Kind.TRACEBACK, Kind.EXCEPTION)
 
@@ -125,10 +127,10 @@ class Notes:
             for pattern in candidates
             if (match := self._own(pattern, text, span) if pattern.own else _match(pattern, text, message))
         ]
-        if any(pattern.general and pattern.kind is Kind.CLAIM for pattern, _ in matches):
+        if any(pattern.general and pattern.kind in _CLAIMS for pattern, _ in matches):
             neighbours = [line[-_LONGEST_MESSAGE:].decode("utf-8", errors="replace") for line in near]
             if is_setting(text, message, neighbours):
-                matches = [found for found in matches if not (found[0].general and found[0].kind is Kind.CLAIM)]
+                matches = [found for found in matches if not (found[0].general and found[0].kind in _CLAIMS)]
         kept = _without_words(matches)
         for number, (pattern, match) in enumerate(kept[:MAX_OF_LINE]):
             self._note(pattern, rank, span, number, text, match)
@@ -196,10 +198,15 @@ def _without_words(matches: list[tuple[Pattern, re.Match[str]]]) -> list[tuple[P
     if any(not pattern.says for pattern, _ in general):
         # Of what the words say, only that it is the CPU counts against a regex.
         general = [found for found in general if not found[0].says or found[0].kind is Kind.CPU_CLAIM]
+    general.sort(key=lambda found: found[0].kind is not Kind.CPU_CLAIM)
     if any(pattern.kind not in _SIDE for pattern, _ in special):
-        return special
-    named = [found for found in general if found[0].code]
-    return special + (named or sorted(general, key=lambda found: found[0].kind is not Kind.CPU_CLAIM)[:1])
+        kept = special
+    else:
+        kept = special + ([found for found in general if found[0].code] or general[:1])
+    if all(pattern.kind in _FAILED for pattern, _ in kept):
+        # "CUDA error: out of memory, falling back to CPU" says both.
+        kept = kept + [found for found in general if found[0].kind is Kind.CPU_CLAIM][:1]
+    return kept
 
 
 def may_match(zeros: bytes, candidates: Iterable[Pattern]) -> tuple[Pattern, ...]:

@@ -42,13 +42,18 @@ _LABELS, _AFTER_LABEL, _NO_LABEL = map(_words, ("labels", "after_label", "no_lab
 _USING, _SKIPPED, _PREPOSITIONS, _IMPERATIVES = map(_words, ("using", "skipped", "prepositions", "imperatives"))
 _ON, _OFF, _ABSENT, _OF_GPUS, _ON_HOST = map(_words, ("on", "off", "absent", "of_gpus", "on_host"))
 _ALL_WORDS = _GPU | _CPU | _OF_GPUS | _ON_HOST
-_FOREIGN = re.compile("|".join(sorted(_TRANSLATED, key=len, reverse=True)))
+_FOREIGN = re.compile(
+    "|".join(rf"\b{word}" if word[0].isascii() else word for word in sorted(_TRANSLATED, key=len, reverse=True))
+)
 # A name such as gpu07 is that of a host.
 _TOKEN = re.compile(
     r"(?:cuda|gpu|cpu|hip|rocm):\d{1,3}\b|(?:cuda|gpu|cpu)\d\b|[a-z]+\d\d+|[a-z]+(?:'[a-z]+)?(?:-on\b)?|\d+(?:\.\d+)?|"
     r"[:=\[\](){}<>]|->|[^\sa-z\d]"
 )
+# What somebody else says, or a line of a program's source.
+_QUOTED = re.compile(r'(?<!=)"[^"]*(?:\s[^"\s]+){3}[^"]*"')
 _MARKS = frozenset("[]{}<>*#")
+_SIGNS = frozenset({":", "=", "->"})
 _CLAUSE_ENDS = frozenset(".,;!?|()—–-~·&")
 _PREFIX = re.compile(
     r"(?:(?:\w{0,40}(?:warning|error|exception)|warn|info|error|fatal|critical|note|notice|systemexit)\b[:!\s]+){1,3}"
@@ -58,9 +63,11 @@ _ERROR = re.compile(
     r"(?i)(?:^|[\s\[(|<])(?:fatal|critical|error)\b|(?:^|\s)(?!\w*Warning\b)[\w.]{0,80}(?:Error|Exception|SystemExit)\b:|"
     r"\berror\]"
 )
-# An option, a path of TensorFlow, what fairseq prints on a CPU as well, and lines of ctk.
+# An option, a path of TensorFlow, what fairseq prints on a CPU as well, lines of ctk, tests of pytest, and an object
+# with its attributes: `Namespace(device='cpu', epochs=3)`.
 _NOT_SAID = re.compile(
-    r"^\s*--?\w|^\s*(?:\[rank\d+\]: )?ctk\b|^usage:|/device:|physical_device|[Tt]raining on \d+ GPUs \(|"
+    r"^\s*--?\w|\.py::\w|\b(?:SKIPPED|PASSED|XFAIL)\b|\b[A-Z]\w*\(\w+=[^()]*,\s?\w+=|^\s*(?:\[rank\d+\]: )?ctk\b|"
+    r"^usage:|/device:|physical_device|[Tt]raining on \d+ GPUs \(|"
     r"\| training on \d+ GPUs"
 )
 # A line of a configuration: `rl_device: cuda`, `device: "cuda:0"`, `{"device": "cuda"}`, `  device: cuda`. And
@@ -70,6 +77,9 @@ _SETTING = re.compile(
     r"""^\s*\{.*\}\s*$|^\s+[a-z]+:\s\S+$|^\s*["']\w+["']\s*[:=]|"""
     r"""\b(?:on|host|node):?\s+gpu\d\d+\s*$"""
 )
+# What a program found: `device_count: 0`, `gpu_available: False`.
+_FOUND = re.compile(r"(?:\w+_)?(?:count|available)\s?[:=]")
+_WISH = re.compile(r"(?:use|no|with|enable|disable)_\w+\s?[:=]")
 _KEY = re.compile(r"^\s*(?:-\s)?[a-z][\w.]*\s?:(?:\s\S{0,60})?$")
 _WORK = re.compile(
     r"(?:re|pre|post)?(?:run|ran|train|comput|execut|start|begin|infer|process|simulat|calculat|predict|sampl|fit|work|"
@@ -97,7 +107,7 @@ _PARTS = re.compile(
     r"skip|metric|monitor|test|import|flash|apex|amp|fp16|half|xformers|extension|kernel|compil|nvml|stat|profil|"
     r"cudnn|nccl|triton|fused|deepspeed|kv|offload|checkpoint|weights|data|batch|pin|prefetch|decod|encod|tensor|plot|"
     r"tokeni|metrics|eval|valid|export|workers|thread|preproc|augment|optimizer|sav|embed|cache|map_location|result|"
-    r"gather|logits|ram$|swap|graph|feature"
+    r"gather|logits|ram$|swap|graph|feature|ops?$|operator"
 )
 
 
@@ -105,7 +115,11 @@ def is_setting(text: str, message: str, near: Iterable[str] = ()) -> bool:
     """Whether a line is one of a configuration that is printed: a wish. `near` are the lines beside it."""
     if text.startswith("{") and not message.startswith("{"):  # a logger that writes JSON
         text = message
-    return _SETTING.search(text) is not None or (_KEY.match(text) is not None and any(map(_KEY.match, near)))
+    if _FOUND.match(message):
+        return False
+    if _SETTING.search(text) or _WISH.match(message):
+        return True
+    return _KEY.match(text) is not None and any(map(_KEY.match, near))
 
 
 @lru_cache(maxsize=4096)
@@ -113,7 +127,7 @@ def device_said(text: str, message: str) -> Said | None:
     """What a line says of the device of its program; `message` is the line without what a logger puts before it."""
     if not message or len(message) > _LONGEST or _NOT_SAID.search(text) or is_setting(text, message):
         return None
-    lower = _FOREIGN.sub(lambda found: _TRANSLATED[found[0]], message.lower())
+    lower = _FOREIGN.sub(lambda found: _TRANSLATED[found[0]], _QUOTED.sub(" ", message).lower())
     lower = _PREFIX.sub("", lower, count=1) if _PREFIX.match(lower) else lower
     tokens = _TOKEN.findall(
         lower.replace("no-op", "noop")
@@ -124,7 +138,7 @@ def device_said(text: str, message: str) -> Said | None:
     )
     if not any(token.split(":")[0] in _ALL_WORDS or token.rstrip("0123456789:") in _ALL_WORDS for token in tokens):
         return None
-    if tokens[0] in _IMPERATIVES:
+    if tokens[0] in _IMPERATIVES or (tokens[0] == "job" and tokens[1].isdigit()):  # that of a scheduler
         return None
     clauses = _clauses(tokens)
     said = [found for clause in clauses if (found := _of_clause(clause))]
@@ -200,7 +214,10 @@ def _state(words: list[str]) -> Said | None:
 
 def _labelled(words: list[str]) -> Said | None:
     """ "Device selected for training: cuda", "XLA backend: gpu", "Providers: ['CPUExecutionProvider']"."""
-    sign = next((place for place, word in enumerate(words) if word in (":", "=", "->")), None)
+    start = 0
+    if words[1:2] and words[1] in _SIGNS and words[0] not in _LABELS:  # behind a name: "PipeMaster:: device: cuda"
+        start = next((place for place, word in enumerate(words) if place and word not in _SIGNS), 0)
+    sign = next((place for place, word in enumerate(words) if place >= start and word in _SIGNS), None)
     if sign is None:
         sign = next((place for place, word in enumerate(words) if word == "is" and place), None)
     if sign is None or sign > _LONGEST_LABEL or sign + 1 >= len(words):
@@ -231,7 +248,7 @@ def _worked(words: list[str]) -> Said | None:
             continue
         if place + 1 < len(words) and words[place + 1] == "runs-on":
             return found
-        if place + 1 < len(words) and _is_noun(found, words[place + 1]):
+        if place + 1 < len(words) and _is_noun(found, words[place + 1]) and not _is_numbered(words[place + 1 :]):
             continue
         left = place - 1
         while left >= 0 and (words[left] in _SKIPPED or words[left] in (":", "=") or words[left].isdigit()):
@@ -265,6 +282,11 @@ def _has_verb(found: Said, preposition: str, before: list[str]) -> bool:
 def _is_noun(found: Said, word: str) -> bool:
     """Whether the device only describes what follows, or has a version."""
     return "." in word or (_NOUNS_OF_CPU if found is Said.CPU else _NOUNS).match(word) is not None
+
+
+def _is_numbered(after: list[str]) -> bool:
+    """ "using CUDA device 0", "running on GPU devices"."""
+    return after[0] in ("device", "devices") and (len(after) == 1 or after[1].isdigit())
 
 
 def _falls_to_host(tokens: list[str]) -> bool:

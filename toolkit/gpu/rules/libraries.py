@@ -95,16 +95,19 @@ def damaged_libraries(case: FrameworkCase) -> Iterator[Finding]:
 
 
 def private_libraries(case: FrameworkCase) -> Iterator[Finding]:
-    """Libraries that only root can read: of a build with umask 077, or of a directory that was copied with its mode."""
+    """Files that only root can read: of a build with umask 077, or copied with their permissions."""
     framework = case.framework
     if framework.private:
-        directories = list(dict.fromkeys(directory for _, directory in framework.private))
+        path, first = framework.private[0]
+        closed = list(dict.fromkeys(place for _, place in framework.private))
+        why = "read it" if first == path else f"enter {first}"
+        more = f" The same is true of {', '.join(closed[1:])}." if closed[1:] else ""
         yield Finding(
             "library-not-readable",
             Severity.ERROR,
-            f"{framework.title} {framework.version} loads {framework.private[0][0]}, and only its owner can enter "
-            f"{', '.join(directories)}: a user who runs the image gets `Permission denied`.",
-            f"Make it readable where the image is built: chmod -R a+rX {' '.join(directories)}.",
+            f"{framework.title} {framework.version} loads {path}, and only its owner can {why}: a user who runs the "
+            f"image gets `Permission denied`.{more}",
+            f"Make it readable where the image is built: chmod -R a+rX {' '.join(closed)}.",
         )
 
 

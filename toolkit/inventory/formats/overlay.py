@@ -101,9 +101,9 @@ class Overlay:
         tree, own = self._first(file)
         return tree.size(own)
 
-    def mode(self, directory: OverlayEntry) -> int:
-        """The permission bits of a directory, those of the uppermost tree that has it."""
-        tree, own = self._first(directory)
+    def mode(self, entry: OverlayEntry) -> int:
+        """The permission bits of a file or directory, those of the uppermost tree that has it."""
+        tree, own = self._first(entry)
         return tree.mode(own)
 
     def open(self, file: OverlayEntry) -> IO[bytes]:

@@ -86,9 +86,9 @@ class Rootfs:
         return self.kind(path) is EntryKind.DIRECTORY
 
     def mode(self, path: str) -> int | None:
-        """The permission bits of a directory; None if the path leads to none."""
+        """The permission bits of a file or directory; None if the path leads to neither."""
         found = self._find(path)
-        if found is None or found[1].kind is not EntryKind.DIRECTORY:
+        if found is None or found[1].kind not in (EntryKind.DIRECTORY, EntryKind.FILE):
             return None
         return self._tree.mode(found[1])
 

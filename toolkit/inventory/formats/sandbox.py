@@ -48,9 +48,9 @@ class Sandbox:
         """Bytes of a file."""
         return os.lstat(file.path).st_size
 
-    def mode(self, directory: SandboxEntry) -> int:
-        """The permission bits of a directory."""
-        return stat.S_IMODE(os.lstat(directory.path).st_mode)
+    def mode(self, entry: SandboxEntry) -> int:
+        """The permission bits of a file or directory."""
+        return stat.S_IMODE(os.lstat(entry.path).st_mode)
 
     def open(self, file: SandboxEntry) -> IO[bytes]:
         """A file to read and seek in. Raises WrongInput if this user may not read it."""

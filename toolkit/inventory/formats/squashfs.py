@@ -134,9 +134,9 @@ class Squashfs:
         """Bytes of a file."""
         return self._file_inode(file, with_blocks=False).size
 
-    def mode(self, directory: SquashEntry) -> int:
-        """The permission bits of a directory."""
-        block, offset = self._inode_table + (directory.reference >> 16), directory.reference & 0xFFFF
+    def mode(self, entry: SquashEntry) -> int:
+        """The permission bits of a file or directory."""
+        block, offset = self._inode_table + (entry.reference >> 16), entry.reference & 0xFFFF
         permissions: int = _INODE.unpack(self._metadata.cursor(block, offset).read(_INODE.size))[1]
         return permissions
 

@@ -42,8 +42,8 @@ class Tree(Protocol):
     def size(self, file: Any) -> int:
         """Bytes of a file."""
 
-    def mode(self, directory: Any) -> int:
-        """The permission bits of a directory."""
+    def mode(self, entry: Any) -> int:
+        """The permission bits of a file or directory."""
 
     def open(self, file: Any) -> IO[bytes]:
         """A file to read and seek in; only the parts that are read are fetched."""
