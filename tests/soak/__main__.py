@@ -56,7 +56,7 @@ SOAKS = (
     ),
     Soak(
         "logs",
-        "logs of 1 GiB of 14 kinds through `ctk check-gpu --log`: no more memory than for 2 MiB, less than a minute",
+        "logs of 1 GiB of 16 kinds through `ctk check-gpu --log`: no more memory than for 2 MiB, less than a minute",
         (sys.executable, "-m", "tests.soak.logs", "--size", "1024"),
     ),
     Soak(

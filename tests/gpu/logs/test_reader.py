@@ -184,6 +184,10 @@ SLOW: dict[str, Callable[[], bytes]] = {
     "words that many patterns begin with": lambda: (
         b" ".join(word(letters.randrange(2, 9)) for _ in range(8)) + b" gpu cuda device memory\n"
     ),
+    "errors that all differ": lambda: (
+        b"ERROR: %s failed: %s gpu error\n" % (b" ".join(word(letters.randrange(2, 9)) for _ in range(5)), word())
+    ),
+    "errors of no device": lambda: b"ERROR: %s failed\n" % b" ".join(word(letters.randrange(2, 9)) for _ in range(6)),
     "a progress bar": lambda: (
         b"Epoch 3: %d%%|####7   | gpu_mem 10.2G loss=0.%d \r" % (letters.randrange(100), letters.randrange(10**6))
     ),

@@ -162,5 +162,10 @@ def core_groups() -> tuple[tuple[bytes, tuple[tuple[bytes, tuple[Pattern, ...]],
     return tuple((word.encode(), tuple(cores)) for word, cores in groups.items())
 
 
-# Words that most cores contain, the rarer ones first.
-_WORDS = ("nccl", "cudnn", "tensorrt", "cuda", "gpu", "memory", "device", "could not", "backend", "error")
+# Words that most cores contain, the rarer ones first: each spares a search for every core that has it.
+_WORDS = (
+    *("nccl", "cudnn", "tensorrt", "cuda", "gpu", "cupy", "rocm", "nvidia", "paddle", "cpu", "net/", "numa", "max_m"),
+    *("max mem", "memory", "device", "could not", "backend", "platform", "accelerator", "lib", "comput", "train"),
+    *("running", "using", "load", "support", "not "),
+    *("eerror", "nerror", "xerror", "derror", "error"),  # ValueError, AssertionError, IndexError, NotImplementedError
+)

@@ -83,7 +83,7 @@ _WISH = re.compile(r"(?:use|no|with|enable|disable)_\w+\s?[:=]")
 _KEY = re.compile(r"^\s*(?:-\s)?[a-z][\w.]*\s?:(?:\s\S{0,60})?$")
 _WORK = re.compile(
     r"(?:re|pre|post)?(?:run|ran|train|comput|execut|start|begin|infer|process|simulat|calculat|predict|sampl|fit|work|"
-    r"render|initiali|ready|continu|proceed|operat|perform|generat|optimi|transcrib|distribut|dataparallel|learn|deploy|"
+    r"render|try|initiali|ready|continu|proceed|operat|perform|generat|optimi|transcrib|distribut|dataparallel|learn|deploy|"
     r"finetun|build|creat|launch|segment|detect|basecall|fold|solv|integrat|evolv|play|testing)"
 )
 _HOLD = re.compile(r"stay|remain|keep|kept|load|plac|host|liv|resid|put|alloc|is$|are$")
