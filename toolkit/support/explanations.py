@@ -18,7 +18,7 @@ from toolkit.support.findings import Severity
 from toolkit.support.tomlfile import parse_toml
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
 _ROOMS = Path(__file__).parent.parent
 _MESSAGES = Path(__file__).parent / "codes/messages.toml"
@@ -105,7 +105,8 @@ def _messages() -> tuple[tuple[re.Pattern[str], str], ...]:
     return tuple((re.compile(pattern), code) for code, entry in entries for pattern in entry["messages"])
 
 
-def explanations() -> dict[str, Explanation]:
+@cache
+def explanations() -> Mapping[str, Explanation]:
     """Every entry of the catalogue by its code."""
     return {found.code: found for section in sections() for found in section.explanations}
 

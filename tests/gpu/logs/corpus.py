@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,6 +23,7 @@ DIRECTORY = Path(__file__).parents[2] / "data" / "logs"
 class Case:
     """A few lines of a real log, where they are from, and what they say."""
 
+    file: str
     source: str
     verdict: str
     cause: str | None
@@ -32,12 +34,13 @@ class Case:
 def _cases() -> Iterator[Case]:
     for path in sorted(DIRECTORY.glob("*.toml")):
         for row in parse_toml(path.read_text(encoding="utf-8"))["case"]:
-            yield Case(row["source"], row["verdict"], row.get("cause"), row.get("network"), row["log"])
+            yield Case(path.stem, row["source"], row["verdict"], row.get("cause"), row.get("network"), row["log"])
 
 
 CASES = tuple(_cases())
 
 
+@lru_cache(maxsize=4096)
 def judged(log: str | bytes) -> Judgement:
     content = log.encode() if isinstance(log, str) else log
     return judge_log(read_log(io.BytesIO(content)))

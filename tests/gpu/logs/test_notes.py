@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
 from tests.gpu.logs.corpus import judged
 
 GPU = """\
@@ -232,20 +230,20 @@ NVIDIA GPU driver 535
 """
 
 
-@pytest.mark.parametrize("line", GPU.splitlines())
-def test_words_of_a_program_on_the_gpu(line: str) -> None:
-    judgement = judged(f"{line}\n")
-    assert judgement.verdict.value == "gpu-used"
-    assert judgement.only_said
+def verdicts(lines: str) -> dict[str, str]:
+    return {line: judged(f"{line}\n").verdict.value for line in lines.splitlines()}
 
 
-@pytest.mark.parametrize("line", CPU.splitlines())
-def test_words_of_a_program_on_the_cpu(line: str) -> None:
-    judgement = judged(f"{line}\n")
-    assert judgement.verdict.value == "cpu-fallback"
-    assert "log-gpu-used" not in {found.code for found in judgement.findings}
+def test_words_of_a_program_on_the_gpu() -> None:
+    assert verdicts(GPU) == dict.fromkeys(GPU.splitlines(), "gpu-used")
+    assert all(judged(f"{line}\n").only_said for line in GPU.splitlines())
 
 
-@pytest.mark.parametrize("line", NOT.splitlines())
-def test_words_of_a_program_that_do_not_say_where_it_computes(line: str) -> None:
-    assert judged(f"{line}\n").verdict.value == "not-known"
+def test_words_of_a_program_on_the_cpu() -> None:
+    assert verdicts(CPU) == dict.fromkeys(CPU.splitlines(), "cpu-fallback")
+    for line in CPU.splitlines():
+        assert "log-gpu-used" not in {found.code for found in judged(f"{line}\n").findings}
+
+
+def test_words_of_a_program_that_do_not_say_where_it_computes() -> None:
+    assert verdicts(NOT) == dict.fromkeys(NOT.splitlines(), "not-known")
