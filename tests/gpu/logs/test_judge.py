@@ -325,6 +325,15 @@ def test_a_program_that_goes_over_to_the_cpu_after_an_error_did_not_use_the_gpu(
     assert judged("Using device: cpu\n" + log.replace(" CPU", " nothing")).verdict.value == "gpu-used"
 
 
+@pytest.mark.parametrize(
+    "line", ["CUDA error at main.cu:41: {}", "Cuda error: kernel: {}.", "GPUassert: {} kernel.cu 88"]
+)
+def test_error_that_a_program_in_cuda_prints_ends_it(line: str) -> None:
+    """The macros of CUDA's examples print the error and exit."""
+    log = line.format("no CUDA-capable device is detected")
+    assert judged(f"{log}\n").verdict.value == "gpu-start-failed"
+
+
 def test_the_number_of_a_gpu_alone_is_no_use() -> None:
     assert judged("GPU: 0\n").verdict.value == judged("# GPU: 1\n# epoch: 20\n").verdict.value == "not-known"
 

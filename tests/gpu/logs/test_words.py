@@ -25,6 +25,12 @@ PipeMaster:: device: cuda
 using CUDA device 0
 Usando dispositivo: cuda
 Training auf GPU
+Auto-selected device: cuda:2 | total=40.0GB used=1.2GB
+*GPUs FOUND, training on /GPU:0
+Solver mode: GPU
+Encoding on cuda
+Loading kNN-VC (device=cuda)...
+Loaded model on cuda with 812 classes.
 """
 CPU = """\
 Training on GPU: False
@@ -42,6 +48,10 @@ GPU利用不可、CPUで実行します
 CUDA crash detectado, cambiando a CPU
 Périphérique : cpu
 GPU nicht verfügbar
+No NVIDIA GPU detected — routing to CPU path.
+UserWarning: No GPU found. Please use a GPU to train your neural network.
+There is no GPU on this node: CPU will be used
+CUDA error: out of memory. Retrying on CPU ...
 """
 NO_GPU = """\
 RuntimeError: CUDA is required for this script.
@@ -88,6 +98,9 @@ params: device: cuda
 exporting model for device: cuda
 Last run used device: cuda (2026-01-02)
 Falling back to CPU for op aten::foo
+See the page of PyTorch for using CUDA
+NVENC encoder on GPU 0
+Loaded model onto execution device: model_bytes_loaded=12.1MB
 """
 
 

@@ -56,7 +56,7 @@ _OWN = re.compile(r"ctk(?:\[([0-9a-f]{12})\])?: ")
 _ERROR = re.compile(
     r"(?:^|[\s\]|>])(?!\w*Warning\b)(?:[\w.]{0,80}(?:Error|Exception|Errors)|cuda\w{0,20}Error\w{0,40}): |\[Fatal\]|"
     r"(?:^|\s)ERROR \([\w.-]+\[|(?:^|\s)F\d{4} \d|terminate called|what\(\): |Check failed: |"
-    r"Exception in main training loop: "
+    r"Exception in main training loop: |^GPUassert: |^(?:CUDA|Cuda|cuda) [Ee]rror\b"
 )
 _ERROR_WITHIN = 40
 # Lines of these kinds may say something of the device besides.

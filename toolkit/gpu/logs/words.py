@@ -81,15 +81,16 @@ _SETTING = re.compile(
 _FOUND = re.compile(r"(?:\w+_)?(?:count|available)\s?[:=]")
 _WISH = re.compile(r"(?:use|no|with|enable|disable)_\w+\s?[:=]")
 _KEY = re.compile(r"^\s*(?:-\s)?[a-z][\w.]*\s?:(?:\s\S{0,60})?$")
+_ON_CPU = ("cpu mode enabled", "cpu mode active", "cpu only mode", "cpu will be used", "cpu is used")
 _WORK = re.compile(
     r"(?:re|pre|post)?(?:run|ran|train|comput|execut|start|begin|infer|process|simulat|calculat|predict|sampl|fit|work|"
     r"render|try|initiali|ready|continu|proceed|operat|perform|generat|optimi|transcrib|distribut|dataparallel|learn|deploy|"
-    r"finetun|build|creat|launch|segment|detect|basecall|fold|solv|integrat|evolv|play|testing)"
+    r"finetun|build|creat|launch|(?:en|de)coding|embed|translat|upscal|evaluat|segment|detect|basecall|fold|solv|integrat|evolv|play|testing)"
 )
 _HOLD = re.compile(r"stay|remain|keep|kept|load|plac|host|liv|resid|put|alloc|is$|are$")
 _MODEL = re.compile(r"model|net|llm|agent|policy|pipeline|\w*(?:net|former|gan)s?$")
 _MOVE = re.compile(r"mov|transfer|sen[td]|push|put|copi|copy|load|alloc|ported|assign|set$|switch|chang")
-_FALL = re.compile(r"fall|fell|default|switch|revert|chang|resort|fallback|moving$|set$")
+_FALL = re.compile(r"fall|fell|rout|default|switch|revert|chang|resort|fallback|moving$|set$")
 # What follows a device that is none: "GPU memory", "CPU cores", "CUDA version".
 _NOUNS = re.compile(
     r"(?:memor|mem|usage|util|core|thread|count|time|version|driver|toolkit|kernel|code|support|test|node|hour|info|ram|"
@@ -100,7 +101,7 @@ _NOUNS = re.compile(
     r"and|was|isn|instead|version|platform|api|sdk|runtime|init|error|list|side|part|based|specific|friendly|data|"
     r"batch|preproc|load|quant|usage|profil|tim|baseline|vram|ids|devices?$)"
 )
-_NOUNS_OF_CPU = re.compile(r"(?!instead|only|fallback|is|was|devices?$)" + _NOUNS.pattern)
+_NOUNS_OF_CPU = re.compile(r"(?!instead|only|fallback|is|was|path$|devices?$)" + _NOUNS.pattern)
 _STATES = re.compile(r"acceleration|mode|computing|processing|offloading|usage|accel|training|use$")
 # Only parts of a program, and other things that a GPU is needed for.
 _PARTS = re.compile(
@@ -133,6 +134,7 @@ def device_said(text: str, message: str) -> Said | None:
         lower.replace("no-op", "noop")
         .replace("_", " ")
         .replace("falling-back", "falling back")
+        .replace("auto-selected", "selected")
         .replace("'", " ")
         .replace('"', " ")
     )
@@ -140,7 +142,7 @@ def device_said(text: str, message: str) -> Said | None:
         return None
     if tokens[0] in _IMPERATIVES or (tokens[0] == "job" and tokens[1].isdigit()):  # that of a scheduler
         return None
-    clauses = _clauses(tokens)
+    clauses = [clause for clause in _clauses(tokens) if clause[0] != "please"]  # what the reader may do
     said = [found for clause in clauses if (found := _of_clause(clause))]
     if _falls_to_host(tokens):
         return Said.CPU
@@ -185,7 +187,7 @@ def _of_clause(words: list[str]) -> Said | None:
 def _state(words: list[str]) -> Said | None:
     """ "GPU acceleration disabled", "GPU pipeline: enabled", "Training on GPU: False", "GPU Available: False"."""
     last = words[-1]
-    if words in (["cpu", "mode", "enabled"], ["cpu", "mode", "active"], ["cpu", "only", "mode"]):
+    if " ".join(words).endswith(_ON_CPU):
         return Said.CPU
     on_gpu = [place for place, word in enumerate(words) if _device(word) is Said.GPU]
     if not on_gpu or len(words) > _LONGEST_LABEL + 1:
@@ -251,7 +253,7 @@ def _worked(words: list[str]) -> Said | None:
         if place + 1 < len(words) and _is_noun(found, words[place + 1]) and not _is_numbered(words[place + 1 :]):
             continue
         left = place - 1
-        while left >= 0 and (words[left] in _SKIPPED or words[left] in (":", "=") or words[left].isdigit()):
+        while left >= 0 and (words[left] in _SKIPPED or words[left] in (":", "=", "/") or words[left].isdigit()):
             left -= 1
         if left < 0:
             continue
@@ -260,7 +262,7 @@ def _worked(words: list[str]) -> Said | None:
             continue
         if found is Said.CPU and any(_PARTS.match(other) for other in words if other not in ("testing", "training")):
             continue
-        if words[left] in _USING and (left == 0 or before[-1] not in ("memory", "mem", "is")):
+        if words[left] in _USING and (left == 0 or before[-1] not in ("memory", "mem", "is", "for", "of", "about")):
             return found
         if words[left] == "use" and "forced" in before:
             return found
