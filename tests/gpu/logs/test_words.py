@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tests.gpu.logs.corpus import judged
+from toolkit.gpu.logs import words
 from toolkit.gpu.logs.patterns import patterns
 from toolkit.gpu.logs.words import Said, device_said, is_setting
 
@@ -100,6 +103,12 @@ Last run used device: cuda (2026-01-02)
 Falling back to CPU for op aten::foo
 See the page of PyTorch for using CUDA
 NVENC encoder on GPU 0
+    return Proposal(base.name, uses_gpu=base.framework is not None)
+    job.run_on_gpu(batch)
+    log.write_text("using device: cuda")
+Another process uses the GPU
+An image that is built, or building an image with a GPU
+GPU で実行するまでの手順を説明します
 Loaded model onto execution device: model_bytes_loaded=12.1MB
 """
 
@@ -122,6 +131,17 @@ def test_a_message_of_which_the_words_say_something_has_a_core() -> None:
             assert any(core in line.lower() for core in cores[said]), line
 
 
+ANY = sorted({*words._ALL_WORDS, *words._PERHAPS, *words._LABELS, *words._USING, *words._SKIPPED, *words._PREPOSITIONS})
+ANY += [*words._NO, *words._ENDS, "job", "please", "build", "running", "falling", "model", "cuda:0", "3", "uses_gpu"]
+ANY += [*":=.,;!?()[]{}/\"'", "->", "_", "no gpu", "is", '("', "x_y=", "'cpu'", "デバイス", "使用", "ü", "\x00"]
+
+
+@given(st.lists(st.sampled_from(ANY), max_size=14), st.sampled_from(["", " "]))
+def test_any_words_are_read(parts: list[str], between: str) -> None:
+    message = between.join(parts)
+    assert device_said(message, message) in (*Said, None)
+
+
 def test_a_line_within_a_configuration_is_a_setting() -> None:
     assert is_setting("device: cuda", "device: cuda", near=["seed: 1"])
     assert not is_setting("device: cuda", "device: cuda", near=["Loading the data"])
@@ -138,6 +158,7 @@ def test_a_dumped_configuration_is_not_use() -> None:
     assert judged(log).verdict.value == "not-known"
     assert judged("device: cuda\nseed: 1\n").verdict.value == "not-known"
     assert judged(log.replace("cuda", "cpu")).verdict.value == "not-known"
+    assert judged(log.replace(":", "\x1b[36m:\x1b[0m")).verdict.value == "not-known"
     assert judged("2026-01-01 10:00:00 INFO use_gpu=False\n").verdict.value == "not-known"
     assert judged(log.replace("device", " 33%|#3 | 1/3 [00:00<00:01]\rdevice")).verdict.value == "not-known"
 

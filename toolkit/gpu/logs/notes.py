@@ -128,7 +128,7 @@ class Notes:
             if (match := self._own(pattern, text, span) if pattern.own else _match(pattern, text, message))
         ]
         if any(pattern.general and pattern.kind in _CLAIMS for pattern, _ in matches):
-            neighbours = [line[-_LONGEST_MESSAGE:].decode("utf-8", errors="replace") for line in near]
+            neighbours = [_decoded(line)[-_LONGEST_MESSAGE:] for line in near]
             if is_setting(text, message, neighbours):
                 matches = [found for found in matches if not (found[0].general and found[0].kind in _CLAIMS)]
         kept = _without_words(matches)

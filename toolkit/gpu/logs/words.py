@@ -51,7 +51,9 @@ _TOKEN = re.compile(
     r"[:=\[\](){}<>]|->|[^\sa-z\d]"
 )
 # What somebody else says, or a line of a program's source.
-_QUOTED = re.compile(r'(?<!=)"[^"]*(?:\s[^"\s]+){3}[^"]*"')
+_QUOTED = re.compile(r"""(?<!=)"[^"]*(?:\s[^"\s]+){3}[^"]*"|(?<=\w\()f?(?:"[^"]*"|'[^']*')""")
+# A name in a program, if it is not that of a value: `uses_gpu`, and not `torch_device: cuda`.
+_NAME = re.compile(r"(?<!\w)[a-z]\w*_\w+(?!\w|\s?[:=])|(?<=[.(,] )\w+_\w+=|(?<=[.(,])\w+_\w+=")
 _MARKS = frozenset("[]{}<>*#")
 _SIGNS = frozenset({":", "=", "->"})
 _CLAUSE_ENDS = frozenset(".,;!?|()—–-~·&")
@@ -128,7 +130,7 @@ def device_said(text: str, message: str) -> Said | None:
     """What a line says of the device of its program; `message` is the line without what a logger puts before it."""
     if not message or len(message) > _LONGEST or _NOT_SAID.search(text) or is_setting(text, message):
         return None
-    lower = _FOREIGN.sub(lambda found: _TRANSLATED[found[0]], _QUOTED.sub(" ", message).lower())
+    lower = _FOREIGN.sub(lambda found: _TRANSLATED[found[0]], _NAME.sub(" name ", _QUOTED.sub(" ", message)).lower())
     lower = _PREFIX.sub("", lower, count=1) if _PREFIX.match(lower) else lower
     tokens = _TOKEN.findall(
         lower.replace("no-op", "noop")
@@ -275,6 +277,8 @@ def _has_verb(found: Said, preposition: str, before: list[str]) -> bool:
     if preposition == "to":
         verb = _MOVE if found is Said.GPU else _FALL
         return any(verb.match(word) or _FALL.match(word) for word in before)
+    if preposition == "with" and any(word.startswith("build") for word in before):  # how it is built
+        return False
     if any(_WORK.match(word) or (found is Said.GPU and _MOVE.match(word)) for word in before):
         return True
     held = any(map(_HOLD.match, before))
