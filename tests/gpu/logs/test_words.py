@@ -109,6 +109,17 @@ NVENC encoder on GPU 0
 Another process uses the GPU
 An image that is built, or building an image with a GPU
 GPU で実行するまでの手順を説明します
+Running on gpu-node-3
+MPI: using CUDA-aware transport
+[config] device: cuda
+Command: python x.py device=cuda
+Model will be moved to cuda later
+will run on GPU once the queue is free
+Training on GPU takes 3 minutes, on CPU 3 hours
+dataset moved to gpu-cluster:/data
+Loading checkpoint saved on cuda:0
+mock device: cuda
+plan: run on GPU 0
 Loaded model onto execution device: model_bytes_loaded=12.1MB
 """
 
@@ -161,6 +172,13 @@ def test_a_dumped_configuration_is_not_use() -> None:
     assert judged(log.replace(":", "\x1b[36m:\x1b[0m")).verdict.value == "not-known"
     assert judged("2026-01-01 10:00:00 INFO use_gpu=False\n").verdict.value == "not-known"
     assert judged(log.replace("device", " 33%|#3 | 1/3 [00:00<00:01]\rdevice")).verdict.value == "not-known"
+
+
+@pytest.mark.parametrize("line", ["Is the model on cuda?", "Are you using the GPU?", "Training on GPU?"])
+def test_a_question_says_nothing(line: str) -> None:
+    assert judged(f"{line}\n").verdict.value == "not-known"
+    assert judged("Using GPU? yes\n").verdict.value == "gpu-used"
+    assert judged("Using GPU? no\n").verdict.value == "cpu-fallback"
 
 
 def test_the_message_of_a_json_logger_counts() -> None:

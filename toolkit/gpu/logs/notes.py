@@ -129,7 +129,7 @@ class Notes:
         ]
         if any(pattern.general and pattern.kind in _CLAIMS for pattern, _ in matches):
             neighbours = [_decoded(line)[-_LONGEST_MESSAGE:] for line in near]
-            if is_setting(text, message, neighbours):
+            if is_setting(text, message, neighbours) or message.endswith("?"):
                 matches = [found for found in matches if not (found[0].general and found[0].kind in _CLAIMS)]
         kept = _without_words(matches)
         for number, (pattern, match) in enumerate(kept[:MAX_OF_LINE]):

@@ -54,6 +54,8 @@ _TOKEN = re.compile(
 _QUOTED = re.compile(r"""(?<!=)"[^"]*(?:\s[^"\s]+){3}[^"]*"|(?<=\w\()f?(?:"[^"]*"|'[^']*')""")
 # A name in a program, if it is not that of a value: `uses_gpu`, and not `torch_device: cuda`.
 _NAME = re.compile(r"(?<!\w)[a-z]\w*_\w+(?!\w|\s?[:=])|(?<=[.(,] )\w+_\w+=|(?<=[.(,])\w+_\w+=")
+# gpu-node-3 is a host; not so "CUDA-capable".
+_HOST = re.compile(r"\b(?:gpus?|cuda)-(?!capable|enabled|accelerated|compatible|based|supported|device)(?=[a-z\d])")
 _MARKS = frozenset("[]{}<>*#")
 _SIGNS = frozenset({":", "=", "->"})
 _CLAUSE_ENDS = frozenset(".,;!?|()—–-~·&")
@@ -68,7 +70,8 @@ _ERROR = re.compile(
 # An option, a path of TensorFlow, what fairseq prints on a CPU as well, lines of ctk, tests of pytest, and an object
 # with its attributes: `Namespace(device='cpu', epochs=3)`.
 _NOT_SAID = re.compile(
-    r"^\s*--?\w|\.py::\w|\b(?:SKIPPED|PASSED|XFAIL)\b|\b[A-Z]\w*\(\w+=[^()]*,\s?\w+=|^\s*(?:\[rank\d+\]: )?ctk\b|"
+    r"^\s*--?\w|\.py::\w|\b(?:SKIPPED|PASSED|XFAIL)\b|\b[A-Z]\w*\(\w+=[^()]*,\s?\w+=|\bpython[\d.]*\s\S+\.py\b|"
+    r"^\s*(?:\[rank\d+\]: )?ctk\b|"
     r"^usage:|/device:|physical_device|[Tt]raining on \d+ GPUs \(|"
     r"\| training on \d+ GPUs"
 )
@@ -82,6 +85,7 @@ _SETTING = re.compile(
 # What a program found: `device_count: 0`, `gpu_available: False`.
 _FOUND = re.compile(r"(?:\w+_)?(?:count|available)\s?[:=]")
 _WISH = re.compile(r"(?:use|no|with|enable|disable)_\w+\s?[:=]")
+_LOGGED = re.compile(r"(?i).{0,60}\[(?:config\w*|cfg|args|settings|hparams|params|options|dry.?run|plan)\]")
 _KEY = re.compile(r"^\s*(?:-\s)?[a-z][\w.]*\s?:(?:\s\S{0,60})?$")
 _ON_CPU = ("cpu mode enabled", "cpu mode active", "cpu only mode", "cpu will be used", "cpu is used")
 _WORK = re.compile(
@@ -91,6 +95,7 @@ _WORK = re.compile(
 )
 _HOLD = re.compile(r"stay|remain|keep|kept|load|plac|host|liv|resid|put|alloc|is$|are$")
 _MODEL = re.compile(r"model|net|llm|agent|policy|pipeline|\w*(?:net|former|gan)s?$")
+_EARLIER = frozenset({"checkpoint", "card", "authors", "pretrained", "weights", "saved"})
 _MOVE = re.compile(r"mov|transfer|sen[td]|push|put|copi|copy|load|alloc|ported|assign|set$|switch|chang")
 _FALL = re.compile(r"fall|fell|rout|default|switch|revert|chang|resort|fallback|moving$|set$")
 # What follows a device that is none: "GPU memory", "CPU cores", "CUDA version".
@@ -99,7 +104,7 @@ _NOUNS = re.compile(
     r"cache|offload|tensor|array|stream|graph|extension|op|operator|event|module|plugin|librar|lib|home|visible|worker|"
     r"process|affinity|temperature|power|name|model|capab|arch|implement|functional|availab|requirement|detect|check|"
     r"cluster|partition|queue|hrs|metrics|stat|monitor|bound|intensive|only$|build|instruction|feature|optimi[sz]ed|"
-    r"malloc|allocat|amp|fallback|path|binar|package|wheel|image|container|quota|limit|request|not|is|are|was|if|or|vs|"
+    r"malloc|allocat|transport|amp|fallback|path|binar|package|wheel|image|container|quota|limit|request|not|is|are|was|if|or|vs|"
     r"and|was|isn|instead|version|platform|api|sdk|runtime|init|error|list|side|part|based|specific|friendly|data|"
     r"batch|preproc|load|quant|usage|profil|tim|baseline|vram|ids|devices?$)"
 )
@@ -120,7 +125,7 @@ def is_setting(text: str, message: str, near: Iterable[str] = ()) -> bool:
         text = message
     if _FOUND.match(message):
         return False
-    if _SETTING.search(text) or _WISH.match(message):
+    if _SETTING.search(text) or _WISH.match(message) or _LOGGED.match(text):
         return True
     return _KEY.match(text) is not None and any(map(_KEY.match, near))
 
@@ -133,7 +138,9 @@ def device_said(text: str, message: str) -> Said | None:
     lower = _FOREIGN.sub(lambda found: _TRANSLATED[found[0]], _NAME.sub(" name ", _QUOTED.sub(" ", message)).lower())
     lower = _PREFIX.sub("", lower, count=1) if _PREFIX.match(lower) else lower
     tokens = _TOKEN.findall(
-        lower.replace("no-op", "noop")
+        _HOST.sub("name ", lower)
+        .replace("?", ":")
+        .replace("no-op", "noop")
         .replace("_", " ")
         .replace("falling-back", "falling back")
         .replace("auto-selected", "selected")
@@ -278,6 +285,8 @@ def _has_verb(found: Said, preposition: str, before: list[str]) -> bool:
         verb = _MOVE if found is Said.GPU else _FALL
         return any(verb.match(word) or _FALL.match(word) for word in before)
     if preposition == "with" and any(word.startswith("build") for word in before):  # how it is built
+        return False
+    if _EARLIER & set(before) and {"trained", "saved", "pretrained"} & set(before):  # another run
         return False
     if any(_WORK.match(word) or (found is Said.GPU and _MOVE.match(word)) for word in before):
         return True
