@@ -32,6 +32,10 @@ Auto-selected device: cuda:2 | total=40.0GB used=1.2GB
 *GPUs FOUND, training on /GPU:0
 Solver mode: GPU
 Encoding on cuda
+Device ........................ cuda
+Torch is using: cuda
+Model on GPU: True
+GPU is being used for training
 Loading kNN-VC (device=cuda)...
 Loaded model on cuda with 812 classes.
 """
@@ -55,6 +59,10 @@ No NVIDIA GPU detected — routing to CPU path.
 UserWarning: No GPU found. Please use a GPU to train your neural network.
 There is no GPU on this node: CPU will be used
 CUDA error: out of memory. Retrying on CPU ...
+GPU disabled by user
+未使用GPU
+GPUを使用しません
+Entrenando sin GPU
 """
 NO_GPU = """\
 RuntimeError: CUDA is required for this script.
@@ -120,6 +128,8 @@ dataset moved to gpu-cluster:/data
 Loading checkpoint saved on cuda:0
 mock device: cuda
 plan: run on GPU 0
+PID 4411 is using GPU 0
+The GPU is used by 3 users
 Loaded model onto execution device: model_bytes_loaded=12.1MB
 """
 

@@ -43,7 +43,7 @@ _USING, _SKIPPED, _PREPOSITIONS, _IMPERATIVES = map(_words, ("using", "skipped",
 _ON, _OFF, _ABSENT, _OF_GPUS, _ON_HOST = map(_words, ("on", "off", "absent", "of_gpus", "on_host"))
 _ALL_WORDS = _GPU | _CPU | _OF_GPUS | _ON_HOST
 _FOREIGN = re.compile(
-    "|".join(rf"\b{word}" if word[0].isascii() else word for word in sorted(_TRANSLATED, key=len, reverse=True))
+    "|".join(rf"\b{word}\b" if word[0].isascii() else word for word in sorted(_TRANSLATED, key=len, reverse=True))
 )
 # A name such as gpu07 is that of a host.
 _TOKEN = re.compile(
@@ -88,12 +88,16 @@ _WISH = re.compile(r"(?:use|no|with|enable|disable)_\w+\s?[:=]")
 _LOGGED = re.compile(r"(?i).{0,60}\[(?:config\w*|cfg|args|settings|hparams|params|options|dry.?run|plan)\]")
 _KEY = re.compile(r"^\s*(?:-\s)?[a-z][\w.]*\s?:(?:\s\S{0,60})?$")
 _ON_CPU = ("cpu mode enabled", "cpu mode active", "cpu only mode", "cpu will be used", "cpu is used")
+_IN_USE = re.compile(
+    r"^(?:the )?(?:gpu|cuda)s? (?:is|are|will be|is being|are being) used(?: for (?:training|inference))?$"
+)
 _WORK = re.compile(
     r"(?:re|pre|post)?(?:run|ran|train|comput|execut|start|begin|infer|process|simulat|calculat|predict|sampl|fit|work|"
     r"render|try|initiali|ready|continu|proceed|operat|perform|generat|optimi|transcrib|distribut|dataparallel|learn|deploy|"
     r"finetun|build|creat|launch|(?:en|de)coding|embed|translat|upscal|evaluat|segment|detect|basecall|fold|solv|integrat|evolv|play|testing)"
 )
 _HOLD = re.compile(r"stay|remain|keep|kept|load|plac|host|liv|resid|put|alloc|is$|are$")
+_PROGRAM = re.compile(r"torch|pytorch|tensorflow|keras|jax|model|script|program|training|trainer|solver|simulation")
 _MODEL = re.compile(r"model|net|llm|agent|policy|pipeline|\w*(?:net|former|gan)s?$")
 _EARLIER = frozenset({"checkpoint", "card", "authors", "pretrained", "weights", "saved"})
 _MOVE = re.compile(r"mov|transfer|sen[td]|push|put|copi|copy|load|alloc|ported|assign|set$|switch|chang")
@@ -140,6 +144,7 @@ def device_said(text: str, message: str) -> Said | None:
     tokens = _TOKEN.findall(
         _HOST.sub("name ", lower)
         .replace("?", ":")
+        .replace("....", ":")
         .replace("no-op", "noop")
         .replace("_", " ")
         .replace("falling-back", "falling back")
@@ -211,9 +216,15 @@ def _state(words: list[str]) -> Said | None:
         if len(value) == 1 and value[0] in _OFF and not {"memory", "mem", "error", "visible", "pipeline"} & set(label):
             return Said.CPU
         if len(value) == 1 and value[0] in _ON:
-            used = any(word in _USING or _STATES.fullmatch(word) or _WORK.match(word) for word in label)
+            used = "on" in label or any(
+                word in _USING or _STATES.fullmatch(word) or _WORK.match(word) for word in label
+            )
             return Said.GPU if used and not {"available", "visible", "found"} & set(label) else None
         return None
+    if after[:1] == ["disabled"] and place == 0:
+        return Said.CPU
+    if _IN_USE.search(" ".join(words)) and not _NO & set(words):
+        return Said.GPU
     if after and _STATES.match(after[0]) and not _NO & set(words[:place]):
         state = {word for word in after[1:4] if word in _ON | _OFF | {"not"}}
         if state & (_OFF | {"not"}):
@@ -237,6 +248,8 @@ def _labelled(words: list[str]) -> Said | None:
     if _NO_LABEL & set(label) or _NO & set(words):
         return None
     named = [place for place, word in enumerate(label) if word in _LABELS]
+    if words[sign] == "->" and len(label) == 1 and _MODEL.match(label[0]):  # "net -> cuda:0"
+        named = [0]
     if not named or not set(label[named[-1] + 1 :]) <= _AFTER_LABEL:
         return None
     while value and (value[0].isdigit() or value[0] in _SKIPPED | {"set", "to", ":"}):
@@ -271,7 +284,12 @@ def _worked(words: list[str]) -> Said | None:
             continue
         if found is Said.CPU and any(_PARTS.match(other) for other in words if other not in ("testing", "training")):
             continue
-        if words[left] in _USING and (left == 0 or before[-1] not in ("memory", "mem", "is", "for", "of", "about")):
+        of_program = before[-1:] != ["is"] or _PROGRAM.match(before[0])
+        if (
+            words[left] in _USING
+            and of_program
+            and before[-1:] not in (["memory"], ["mem"], ["for"], ["of"], ["about"])
+        ):
             return found
         if words[left] == "use" and "forced" in before:
             return found
@@ -343,6 +361,8 @@ def _lacks(words: list[str]) -> bool:
     return (
         bool(_ABSENT & set(words))
         or words[place - 1 : place] in (["no"], ["without"])
+        or ["not", "using"] == words[max(0, place - 2) : place]
+        or after[:2] == ["not", "used"]
         or {"unavailable", "unsupported"} & set(words) != set()
     )
 
