@@ -248,8 +248,6 @@ def _labelled(words: list[str]) -> Said | None:
     if _NO_LABEL & set(label) or _NO & set(words):
         return None
     named = [place for place, word in enumerate(label) if word in _LABELS]
-    if words[sign] == "->" and len(label) == 1 and _MODEL.match(label[0]):  # "net -> cuda:0"
-        named = [0]
     if not named or not set(label[named[-1] + 1 :]) <= _AFTER_LABEL:
         return None
     while value and (value[0].isdigit() or value[0] in _SKIPPED | {"set", "to", ":"}):
@@ -361,7 +359,7 @@ def _lacks(words: list[str]) -> bool:
     return (
         bool(_ABSENT & set(words))
         or words[place - 1 : place] in (["no"], ["without"])
-        or ["not", "using"] == words[max(0, place - 2) : place]
+        or words[max(0, place - 2) : place] == ["not", "using"]
         or after[:2] == ["not", "used"]
         or {"unavailable", "unsupported"} & set(words) != set()
     )
