@@ -41,6 +41,7 @@ _GPU, _CPU, _NO, _PERHAPS, _ASIDE, _ENDS = map(_words, ("gpu", "cpu", "no", "per
 _LABELS, _AFTER_LABEL, _NO_LABEL = map(_words, ("labels", "after_label", "no_label"))
 _USING, _SKIPPED, _PREPOSITIONS, _IMPERATIVES = map(_words, ("using", "skipped", "prepositions", "imperatives"))
 _ON, _OFF, _ABSENT, _OF_GPUS, _ON_HOST = map(_words, ("on", "off", "absent", "of_gpus", "on_host"))
+_PROGRAMS = _words("programs")
 _ALL_WORDS = _GPU | _CPU | _OF_GPUS | _ON_HOST
 _FOREIGN = re.compile(
     "|".join(rf"\b{word}\b" if word[0].isascii() else word for word in sorted(_TRANSLATED, key=len, reverse=True))
@@ -97,7 +98,6 @@ _WORK = re.compile(
     r"finetun|build|creat|launch|(?:en|de)coding|embed|translat|upscal|evaluat|segment|detect|basecall|fold|solv|integrat|evolv|play|testing)"
 )
 _HOLD = re.compile(r"stay|remain|keep|kept|load|plac|host|liv|resid|put|alloc|is$|are$")
-_PROGRAM = re.compile(r"torch|pytorch|tensorflow|keras|jax|model|script|program|training|trainer|solver|simulation")
 _MODEL = re.compile(r"model|net|llm|agent|policy|pipeline|\w*(?:net|former|gan)s?$")
 _EARLIER = frozenset({"checkpoint", "card", "authors", "pretrained", "weights", "saved"})
 _MOVE = re.compile(r"mov|transfer|sen[td]|push|put|copi|copy|load|alloc|ported|assign|set$|switch|chang")
@@ -282,7 +282,7 @@ def _worked(words: list[str]) -> Said | None:
             continue
         if found is Said.CPU and any(_PARTS.match(other) for other in words if other not in ("testing", "training")):
             continue
-        of_program = before[-1:] != ["is"] or _PROGRAM.match(before[0])
+        of_program = before[-1:] != ["is"] or before[0] in _PROGRAMS
         if (
             words[left] in _USING
             and of_program
