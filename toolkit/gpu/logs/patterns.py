@@ -164,7 +164,7 @@ def core_groups() -> tuple[tuple[bytes, tuple[tuple[bytes, tuple[Pattern, ...]],
 
 # Words that most cores contain, the rarer ones first: each spares a search for every core that has it.
 _WORDS = (
-    *("nccl", "cudnn", "tensorrt", "cuda", "gpu", "rocm", "nvidia", "paddle", "cpu", "net/", "numa", "max_m"),
+    *("nccl", "cudnn", "tensorrt", "cuda", "gpu", "rocm", "nvidia", "cpu", "net/", "numa", "max_m"),
     *("max mem", "memory", "device", "could not", "backend", "platform", "accelerator", "lib", "comput", "train"),
     *("running", "using", "load", "support", "not "),
     *("eerror", "nerror", "xerror", "derror", "error"),  # ValueError, AssertionError, IndexError, NotImplementedError
