@@ -36,6 +36,9 @@ Device ........................ cuda
 Torch is using: cuda
 Model on GPU: True
 GPU is being used for training
+Pipeline loaded on cuda:0 in 8.1s
+Running simulation on the CUDA platform
+XGBoost is using GPU (gpu_hist)
 Loading kNN-VC (device=cuda)...
 Loaded model on cuda with 812 classes.
 """
@@ -60,6 +63,7 @@ UserWarning: No GPU found. Please use a GPU to train your neural network.
 There is no GPU on this node: CPU will be used
 CUDA error: out of memory. Retrying on CPU ...
 GPU disabled by user
+TensorFlow is using the CPU
 未使用GPU
 GPUを使用しません
 Entrenando sin GPU
@@ -70,6 +74,9 @@ RuntimeError: CUDA is required for this script.
 ERROR: GPU is not available, exiting
 RuntimeError: The requested CUDA device could not be loaded
 Exception: GPUが利用できません。
+No GPU detected, exiting.
+This code requires a GPU. Aborting.
+Cannot find a GPU, abort
 """
 NOTHING = """\
 use_cuda: true

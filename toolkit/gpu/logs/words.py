@@ -41,7 +41,7 @@ _GPU, _CPU, _NO, _PERHAPS, _ASIDE, _ENDS = map(_words, ("gpu", "cpu", "no", "per
 _LABELS, _AFTER_LABEL, _NO_LABEL = map(_words, ("labels", "after_label", "no_label"))
 _USING, _SKIPPED, _PREPOSITIONS, _IMPERATIVES = map(_words, ("using", "skipped", "prepositions", "imperatives"))
 _ON, _OFF, _ABSENT, _OF_GPUS, _ON_HOST = map(_words, ("on", "off", "absent", "of_gpus", "on_host"))
-_PROGRAMS = _words("programs")
+_PROGRAMS, _QUITS = map(_words, ("programs", "quits"))
 _ALL_WORDS = _GPU | _CPU | _OF_GPUS | _ON_HOST
 _FOREIGN = re.compile(
     "|".join(rf"\b{word}\b" if word[0].isascii() else word for word in sorted(_TRANSLATED, key=len, reverse=True))
@@ -117,7 +117,7 @@ _STATES = re.compile(r"acceleration|mode|computing|processing|offloading|usage|a
 # Only parts of a program, and other things that a GPU is needed for.
 _PARTS = re.compile(
     r"skip|metric|monitor|test|import|flash|apex|amp|fp16|half|xformers|extension|kernel|compil|nvml|stat|profil|"
-    r"cudnn|nccl|triton|fused|deepspeed|kv|offload|checkpoint|weights|data|batch|pin|prefetch|decod|encod|tensor|plot|"
+    r"cudnn|nccl|triton|fused|deepspeed|kv|offload|checkpoint|weights|data|batch|pin|prefetch|decod|encod|tensor(?!flow)|plot|"
     r"tokeni|metrics|eval|valid|export|workers|thread|preproc|augment|optimizer|sav|embed|cache|map_location|result|"
     r"gather|logits|ram$|swap|graph|feature|ops?$|operator"
 )
@@ -164,7 +164,7 @@ def device_said(text: str, message: str) -> Said | None:
         if Said.CPU in said and not _ENDS & set(tokens):
             return Said.CPU
         is_error = _ERROR.search(text[: len(text) - len(message) + 60])
-        if is_error or (_ENDS & set(tokens) and _NO & set(tokens)):
+        if is_error or (_ENDS & set(tokens) and _NO & set(tokens)) or _QUITS & set(tokens):
             return Said.NO_GPU
         return Said.CPU if _is_plain(clauses) or Said.CPU in said else None
     if Said.CPU in said:
@@ -193,7 +193,7 @@ def _device(token: str) -> Said | None:
 
 def _of_clause(words: list[str]) -> Said | None:
     """What one clause says: a state or a label with its value, or a verb with its device."""
-    if _PERHAPS - _ASIDE & set(words) or {"layers", "pipeline", "offloading", "offloaded"} & set(words):
+    if _PERHAPS - _ASIDE & set(words) or {"layers", "offloading", "offloaded"} & set(words) or "pipeline" in words[1:]:
         return None
     return _state(words) or None if _PERHAPS & set(words) else _state(words) or _labelled(words) or _worked(words)
 
@@ -316,8 +316,8 @@ def _is_noun(found: Said, word: str) -> bool:
 
 
 def _is_numbered(after: list[str]) -> bool:
-    """ "using CUDA device 0", "running on GPU devices"."""
-    return after[0] in ("device", "devices") and (len(after) == 1 or after[1].isdigit())
+    """ "using CUDA device 0", "running on GPU devices", "running on the CUDA platform"."""
+    return after == ["platform"] or (after[0] in ("device", "devices") and (len(after) == 1 or after[1].isdigit()))
 
 
 def _falls_to_host(tokens: list[str]) -> bool:
@@ -342,7 +342,7 @@ def _lacks(words: list[str]) -> bool:
         after
         and _NOUNS.match(after[0])
         and not re.match(
-            r"not$|is$|are$|was$|devices?$|isn|support|availab|context|init|error|only$|capable$", after[0]
+            r"not$|is$|are$|was$|devices?$|isn|support|availab|context|init|error|only$|capable$|detected$", after[0]
         )
     ):
         return False
