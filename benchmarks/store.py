@@ -1,4 +1,7 @@
-"""What is not done twice: nothing changed, one file changed, a second recipe, a build without a network."""
+"""What is not done twice: nothing changed, one file changed, a second recipe, a build without a network.
+
+`python -m benchmarks.store` measures it alone and writes its section of RESULTS.md.
+"""
 
 from __future__ import annotations
 
@@ -40,7 +43,8 @@ _PEERS = (("buildah", "buildah", buildah.measure), ("Charliecloud", "ch-image", 
 _WORDS = f"""\
 A recipe with a package of `apt`, a Python package and a file, which are three layers. By hand: `apptainer build
 --fakeroot` of the text that `ctk def` prints, one run. It does the same whatever has changed. ctk's figures are medians
-of {_ROUNDS} runs, with the guard, the imports and the audit.
+of {_ROUNDS} runs, with the guard, the imports and the audit; a command ends when its image is on the disk (fsync).
+Between two runs, `dd conv=fsync` copies the base with blocks of 1 MB, for comparison.
 
 The base of the last table comes from a registry on this machine, which is stopped before the second recipe is built.
 Offline is `ctk build --offline` in a new work area after `ctk fetch`, with proxies that do not answer."""
@@ -63,9 +67,11 @@ def measure(ctk: Path, large: Path, small: Path) -> Section:
         registry, more = _registry(ctk, small, Path(name) / "registry")
         print("bench: registry measured", file=sys.stderr, flush=True)
         peers = [_peer(title, make(large, Path(name) / program), large) for title, program, make in _installed()]
+    load = ", ".join(f"{average:.1f}" for average in os.getloadavg())
+    words = f"Load averages of 1, 5 and 15 minutes at the end: {load}, on {os.cpu_count()} cores."
     return Section(
         "The store",
-        f"{_WORDS}\n\n{_peers()}",
+        f"{_WORDS}\n\n{_peers()}\n\n{words}",
         (steps, *peers, registry),
         (*targets, *more),
         (f"ctk {__version__}", find_runtime(load_site()).version_text),
@@ -77,20 +83,24 @@ def _steps(ctk: Path, base: Path, work: Path) -> tuple[Table, list[Target]]:
     (work / "defs").mkdir(parents=True)
     (work / "defs/bench.toml").write_text(_RECIPE.format(base=base))
     build: list[str | Path] = [ctk, "build", "bench", "--layered"]
-    files, nothing = [], []
+    copy: list[str | Path] = ["dd", f"if={base}", f"of={work}/copy", "bs=1M", "status=none", "conv=fsync"]
+    files, nothing, copies = [], [], []
     for number in range(_ROUNDS + 1):
         (work / "defs/notes.txt").write_text(f"{number}\n")
         files.append(measured(build, work))
         nothing.append(measured(build, work))
+        copies.append(measured(copy, work))
+        (work / "copy").unlink()
     first, files = files[0], files[1:]
     text = subprocess.run([ctk, "def", "bench"], cwd=work, check=True, capture_output=True, text=True).stdout
     (work / "hand.def").write_text(text)
     by_hand = measured(["apptainer", "build", "--force", "--fakeroot", "hand.sif", "hand.def"], work)
-    last, unchanged = _median(files), _median(nothing)
+    last, unchanged, copied = _median(files), _median(nothing), _median(copies[1:])
     rows = [
         _row("the first build", first.seconds, by_hand.seconds),
         _row("one file of the last step changed", last, by_hand.seconds),
         _row("nothing changed", unchanged, by_hand.seconds),
+        _row("`dd conv=fsync` of the base", copied, by_hand.seconds),
     ]
     size = base.stat().st_size / 1e9
     table = Table(
@@ -201,3 +211,11 @@ def _wait(address: str) -> None:
         else:
             return
     raise TimeoutError(address)
+
+
+if __name__ == "__main__":
+    from benchmarks.run import replace_section
+
+    section = run()
+    print(section.markdown())
+    replace_section(section)

@@ -54,23 +54,29 @@ def test_the_sets_are_large_enough() -> None:
     assert (len(FORMS) >= 60, len(ORDINARY) >= 200) == (True, True)
 
 
-@pytest.mark.parametrize("form", FORMS)
-def test_a_secret_is_found_as_words_and_as_a_script(form: str) -> None:
-    for value in VALUES:
+# One test for each of a set, not for each line: a thousand tests take longer than what they test.
+@pytest.mark.parametrize("turn", [0, *(pytest.param(turn, marks=pytest.mark.slow) for turn in range(1, len(VALUES)))])
+def test_a_secret_is_found_as_words_and_as_a_script(turn: int) -> None:
+    wrong: list[tuple[str, list[str]]] = []
+    for number, form in enumerate(FORMS):
+        value = VALUES[(number + turn) % len(VALUES)]
         text = filled(form, value)
         for words in (words_of(text), [text], ["bash", "-c", text], ["sh", "-c", shlex.join(["bash", "-lc", text])]):
             found = find_secret(words)
-            assert found, words
-            assert value not in describe(found)
-            assert RANDOM not in describe(found)
-            assert find_secret(words, {found}) != found
+            told = describe(found or "")
+            if not found or value in told or RANDOM in told or find_secret(words, {found}) == found:
+                wrong.append((told, words))
+    assert not wrong
 
 
-@pytest.mark.parametrize("line", ORDINARY)
-def test_an_ordinary_line_holds_no_secret(line: str) -> None:
-    line = line.replace("\\n", "\n") if "<<" in line else line  # a here-document
-    for words in (words_of(line), [line], ["bash", "-c", line], [f"set -e\n{line}\ntrue\n"]):
-        assert find_secret(words) is None, words
+def test_an_ordinary_line_holds_no_secret() -> None:
+    refused: list[tuple[str, list[str]]] = []
+    for given_line in ORDINARY:
+        line = given_line.replace("\\n", "\n") if "<<" in given_line else given_line  # a here-document
+        for words in (words_of(line), [line], ["bash", "-c", line], [f"set -e\n{line}\ntrue\n"]):
+            if (found := find_secret(words)) is not None:
+                refused.append((found, words))
+    assert not refused
 
 
 WORDS = st.text("abcdefghijklmnopqrstuvwxyz", min_size=1, max_size=6)
@@ -151,14 +157,17 @@ def test_nothing_replaces_a_variable_in_a_value(value: str) -> None:
     assert not holds_secret("WANDB_DIR", value)
 
 
+@examples(100)
 @given(st.text(max_size=200))
 def test_any_text_can_be_judged(text: str) -> None:
     find_secret([text, text[::-1]])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "piece",
     [
+        *("s/(", "s/a/", "cookies={", "a={", "expect password;send ", "x-file <(echo ", "user='a:", "identified by "),
         "$(",
         "a=b ",
         "'",
@@ -185,6 +194,6 @@ def test_any_text_can_be_judged(text: str) -> None:
     ],
 )
 def test_a_hostile_text_costs_no_time(piece: str) -> None:
-    started = time.monotonic()
+    started = time.process_time()
     find_secret([piece * (20_000 // len(piece))])
-    assert time.monotonic() - started < 10
+    assert time.process_time() - started < 10

@@ -21,7 +21,7 @@ class Strength(StrEnum):
 
 _PASSWORDS = re.compile(
     r"\w*(?:password|passwd|passphrase|passcode|kennwort|passwort)s?|pass|pwd|pw"
-    r"|(?:ssh|store|key|db|user|root|smtp|mail|ftp|ldap|admin|proxy|vnc|redis|mongo|mysql|svc|sudo)pass"
+    r"|(?:ssh|store|key|db|pg|user|root|smtp|mail|ftp|ldap|admin|proxy|vnc|redis|mongo|mysql|svc|sudo)pass"
 )
 _SECRETS = re.compile(
     r"\w*secrets?|credentials?|authorization|bearer|webhook|\w*(?:api|access|private|account|auth)(?:keys?|tokens?)"
@@ -186,19 +186,20 @@ _OF_SECRET = frozenset(
 _LITERALS = re.compile(
     r"[+-]?\d{1,6}(?:\.\d+)?|true|false|yes|no|on|off|none|null|nil|auto|default|basic|digest|oidc|oauth2?|kerberos|ldap"
     r"|str|int|bool|bytes|any|dict|list|tuple|float|object|optional\b.*|secretstr|negotiate|mandatory|required"
-    r"|empty|dummy|unused|not-?needed|no-key-required",
+    r"|empty|dummy|unused|not-?needed|no-key-required"
+    r"|options?|flag|argument|parameter|and|or|is|to|from|in|for|with",  # of a sentence about an option
     re.IGNORECASE,
 )
 _PLACEHOLDER = re.compile(
     r"<[^<>]*>|</?\w+>?|\[[A-Za-z_ -]+\]|\{[^{}]*\}|[*.…_/|-]+|x{3,}[/|]?|%\w+%"
     r"|.*(?:\\[wWsSdD]|\.\*|\[\^).*"  # a regular expression
-    r"|your[-_ ].*|change[-_]?me|redacted|\(hidden\)|.*\.\.\.|.*…",
+    r"|your[-_ ].*|change[-_]?me|redacted/?|\(hidden\)|.*\.\.\.|.*…",
     re.IGNORECASE | re.DOTALL,
 )
 # The name of a variable where a value could stand (`api_key_from: OPENAI_API_KEY`).
 _VARIABLE = re.compile(r"(?:[A-Z][A-Z0-9]*_)*(?:KEY|TOKEN|SECRET|PASSWORD|PASS|PAT)")
 _FROM = re.compile(
-    r"@|(?:file|env|environ|vault|keyring|ref|op|fd):|arn:|s3://|gs://|https?://[^?@]*$|(?:os\.|getpass|process\.env)"
+    r"@|(?:file|env|environ|vault|keyring|ref|op|fd):|arn:|s3://|gs://|https?://[^?@]*$|id=[\w.-]+(?:,|$)|type=(?:env|file)\b|(?:os\.|getpass|process\.env)"
     r"|(?:args|cfg|self|config|conf|settings|opts?|options|FLAGS|params|hparams|secrets|env|environ|ENV)[.\[]",
 )
 _MAX_NESTED = 5  # substitutions in substitutions
@@ -264,6 +265,8 @@ def _strength(words: list[str], place: int, *, is_variable: bool) -> Strength:
         return Strength.NONE if word == "pass" or not is_variable else Strength.PASSWORD
     if _PASSWORDS.fullmatch(word):
         return Strength.PASSWORD
+    if word in ("secret", "secrets") and before[-1:] in (["existing"], ["pull"]):
+        return Strength.NONE  # the name of a secret in Kubernetes
     if _SECRETS.fullmatch(word):
         return Strength.STRONG
     if (

@@ -7,14 +7,15 @@ from typing import TYPE_CHECKING
 
 from toolkit.support.redaction import credential_in, redact
 from toolkit.support.secret_names import Strength, is_secret, looks_random, strength_of
+from toolkit.support.secret_programs import LOGIN, NEAR, of_a_program
+from toolkit.support.shell_words import commands_in
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Container, Iterator, Sequence
+    from collections.abc import Container, Iterator, Sequence
 
 _SURE = (Strength.STRONG, Strength.PASSWORD)
 _MAX_DEPTH = 8  # of quotes in quotes
-_MAX_SUBSTITUTION = 5_000  # characters of a `$(…)`
-_NEAR = 60  # words between a program and its password
+_MAX_LINE = 1_000  # characters in front of a name that are looked at
 # NAME=VALUE, name: "value", {"name": "value"}, ["name"] = value, and ?name=value: in a shell, in code and in data.
 # The value is looked at, not taken: `--comment=token=x` holds two names.
 _NAMED = re.compile(
@@ -30,49 +31,23 @@ _ASSIGNS = (
     *("setenv", "config", "--set", "--global", "--local", "--add", "--replace-all", "-x", "-gx", "-Ux", "-gux"),
     *("--arg", "-env", "-genv"),
 )
-_LOGIN = re.compile(r"(?P<user>[^\s:/$]+):(?P<password>[^\s/].*)")
-_LOGIN_OPTIONS = ("-u", "--user", "-U", "--proxy-user", "-a", "--auth", "--basic-auth", "--userpwd", "--http-user")
-_CREDENTIAL_OPTIONS = ("--creds", "--src-creds", "--dest-creds")
-_LOGIN_BY_COMMA = re.compile(r"(?P<user>[^\s,%$]+)[,%](?P<password>.+)")  # of lftp and smbclient
-_LOGIN_PROGRAMS = ("curl", "http", "https", "xh", "httpie", "smbclient", "aria2c", "wget", "lftp")
-# Programs that take a password by a letter: in the next word, in the same one, or either.
-_LETTERS = {
-    **dict.fromkeys(("sshpass", "7z", "7za", "zip", "unzip"), ("-p", "-P")),
-    **dict.fromkeys(("redis-cli",), ("-a",)),
-    **dict.fromkeys(("mysql", "mysqldump", "mysqladmin", "mariadb", "mongo", "mongosh", "mongodump"), ("-p",)),
-    **dict.fromkeys(("sqlcmd", "bcp"), ("-P",)),
-    **dict.fromkeys(("rar", "unrar"), ("-p", "-h")),
-    **dict.fromkeys(("twine",), ("-p",)),
-    **dict.fromkeys(("anaconda",), ("-t",)),
-    **dict.fromkeys(("ssh-keygen",), ("-N",)),
-    **dict.fromkeys(("ldapsearch", "ldapadd", "ldapmodify"), ("-w",)),
-}
-_ONLY_JOINED = ("mysql", "mysqldump", "mysqladmin", "mariadb", "7z", "7za", "rar", "unrar")
-_REGISTRIES = (
-    "docker",
-    "podman",
-    "apptainer",
-    "singularity",
-    "skopeo",
-    "helm",
-    "oras",
-    "crane",
-    "buildah",
-    "az",
-    "nerdctl",
-)
-_KEY_OF_LOGIN = re.compile(r"[A-Za-z0-9_-]{20,}")
 _PIPED = re.compile(
     r"\b(?:echo|printf)\s+(?:-\w+\s+)*(?:['\"]%s(?:\\n)?['\"]\s+)?(?P<value>\"[^\"]*\"|'[^']*'|[^\s|;&]+)\s*(?:\|[^|;&\n]*){1,4}"
-    r"(?:--password-stdin|--with-token|--passphrase-fd|sudo\s+-S|chpasswd|kinit|(?:wandb|huggingface-cli|hf\s+auth)\s+login)"
+    r"(?:--password-stdin|--with-token|--passphrase-fd|sudo\s+-S|chpasswd|kinit|(?:wandb|huggingface-cli|hf\s+auth)\s+login"
+    r"|\bpassword_stdin\b|\blogin\b[^|;&\n]*\s--stdin\b|--[\w-]*(?:token|password|key)[\s=](?:-|/dev/stdin)(?=\s|$))"
 )
 _COMPOSED = re.compile(r"[\s\"'\\;|&()<>`]")
 _HERE_STRING = re.compile(
-    r"(?:--(?:password-stdin|with-token|passphrase-fd)|kinit|cryptsetup)\b[^|;&\n]*<<<\s*(?P<value>\"[^\"]*\"|'[^']*'|\S+)"
+    r"(?:(?:--(?:password-stdin|with-token|passphrase-fd)|kinit|cryptsetup|password_stdin)\b"
+    r"|--[\w-]*(?:token|password|key)[\s=](?:-|/dev/stdin)(?=\s))[^|;&\n]*<<<\s*(?P<value>\"[^\"]*\"|'[^']*'|\S+)"
 )
 _TEXT = r"(?P<value>\"[^\"]*\"|'[^']*'|[^\s|;&<>]+)"
 _FILE = r"[\"']?[^\s|;&<>\"']{0,200}?(?<![\w-])(?P<name>[\w-]{1,100})(?:\.txt)?[\"']?(?=[\s;&|]|$)"
 _PRINTED = rf"\b(?:echo|printf)\s+(?:-\w+\s+)*(?:['\"]?%s(?:\\n|\n)?['\"]?\s+)?{_TEXT}"
+_PRINTS = re.compile(rf"\s*(?:<\(\s*)?{_PRINTED}")
+_ASKED = re.compile(r"--?(?P<name>[A-Za-z][\w-]*?)[-_]?(?:file|command|cmd|eval)")
+_NAMES, _VALUES = ("-n", "--name", "--key"), ("-v", "--value")  # kaggle config set -n NAME -v VALUE
+_COMPOUND = re.compile(r"(?<=-token)\.[\w-]+$")  # poetry config pypi-token.NAME VALUE
 # What else gives a name and a value in one text: `read NAME <<< v`, `os.environ.setdefault("NAME", "v")`, and a file
 # that is named for its content.
 _GIVEN = tuple(
@@ -80,7 +55,7 @@ _GIVEN = tuple(
         re.compile,
         (
             r"\bread\s+(?:-\w+\s+)*(?P<name>\w+)\s*<<<\s*(?P<value>\"[^\"]*\"|'[^']*'|\S+)",
-            r"\b(?:setdefault|putenv|setenv|getenv|get)\(\s*\\?[\"'](?P<name>\w{1,100})\\?[\"']\s*,\s*"
+            r"\b(?:putenv|getenv|get)\(\s*\\?[\"'](?P<name>\w{1,100})\\?[\"']\s*,\s*"
             r"(?P<value>\\?\"[^\"\\]*|'[^']*)",
             r"\bprintf\s+-v\s+(?P<name>\w+)\s+(?:--\s+)?(?:['\"]?%s(?:\\n)?['\"]?\s+)?(?!['\"]?%)(?P<value>\"[^\"]*\"|'[^']*'|\S+)",
             rf"{_PRINTED}\s*(?:>>?|\|\s*(?:sudo\s+)?tee(?:\s+-a)?)\s*{_FILE}",
@@ -88,8 +63,9 @@ _GIVEN = tuple(
             rf"\bcat\s*<<<\s*{_TEXT}\s*>>?\s*{_FILE}",
             rf"\b(?:cat\s*>>?|tee(?:\s+-a)?)\s*{_FILE}\s*<<-?\s*[\"']?(?P<end>\w+)[\"']?\n\s*(?P<value>\S+)\n\s*(?P=end)\b",
             rf"\bcat\s*<<-?\s*[\"']?(?P<end>\w+)[\"']?\s*>>?\s*{_FILE}[^\n]*\n\s*(?P<value>\S+)\n\s*(?P=end)\b",
-            # --password-file <(echo …), --password-command "echo …"
-            rf"--(?P<name>[\w-]{{1,100}})[-_](?:file|command|cmd)[\s=]+[\"']?(?:<\(\s*)?{_PRINTED}",
+            # --password-file <(echo …), --password-command "echo …", PASSWORD_COMMAND='echo …'
+            rf"(?<![\w-])-{{0,2}}(?P<name>[A-Za-z][\w-]{{0,99}}?)[-_]?(?i:file|command|cmd|eval)[\s=]+[\"']?(?:<\(\s*)?{_PRINTED}",
+            r"\bset\w{0,30}\(\s*\\?[\"'](?P<name>\w{1,100})\\?[\"']\s*,\s*(?P<value>\\?\"[^\"\\]*|'[^']*')",
             r"\b(?:set|save|store|write)_(?P<name>\w{1,100})\(\s*(?P<value>\\?\"[^\"\\]*|'[^']*)\\?[\"']\s*\)",
         ),
     )
@@ -103,12 +79,24 @@ _LOGINS = tuple(
             r"(?:\bauth\s*=\s*|\bHTTP(?:Basic|Digest)Auth)\(\s*\\?[\"'][^\"']*[\"']\s*,\s*(?P<value>\\?\"[^\"]*\"|'[^']*')",
             r"(?:\.login\(|\bFTP(?:_TLS)?\(\s*\\?[\"'][^\"']*[\"']\s*,)\s*\\?[\"'][^\"']*[\"']\s*,\s*"
             r"(?P<value>\\?\"[^\"]*\"|'[^']*')",
+            rf"\bsshpass\s+-f\s*<\(\s*{_PRINTED}",
+            # SQL; a file of options for curl; the answer to a prompt in expect
+            r"\b(?i:identified\s+(?:with\s+\S+\s+)?by|(?:with|set)\s+(?:encrypted\s+)?password)\s+(?P<value>\\?'[^']*')",
+            r"(?:^|[\s'\"])(?:proxy-)?user\s?=\s?\\?[\"'][A-Za-z][^\s:\"']*:(?P<value>[^\s\"']+)\\?[\"']",
+            r"\bexpect\s[^\n;]{0,200}(?i:password|passphrase)[^\n;]{0,50}[\n;]\s*send\s+(?:--\s+)?\\?[\"']?(?!\$)(?P<value>[^\s\"'\\]+)",
             r"\bExperiment\(\s*\\?[\"'](?P<value>[A-Za-z0-9]{25,})\\?[\"']",  # of Comet
         ),
     )
 )
+_COOKIES = re.compile(r"\bcookies\s{0,9}=\s{0,9}(?:\{|dict\()(?P<values>[^})]{1,1000})")
+# s/OLD/NEW/ of sed and perl
+_SUBSTITUTION = re.compile(
+    r"(?<!\w)s(?P<sign>[/|#@!])(?P<old>(?:\\.|(?!(?P=sign))[^\\\n]){1,300})(?P=sign)"
+    r"(?P<new>(?:\\.|(?!(?P=sign))[^\\\n]){0,300})(?P=sign)"
+)
+_GROUP = re.compile(r"\\?\((?P<text>[^()\\]*)\\?\)")
+_PARENT = re.compile(r"(?P<name>[A-Za-z_][\w.]{0,99})\s?[=:]\s?\{(?:[^{}]{0,200},)?\s?$")
 _PROGRAM = re.compile(r"^\s*(?:import|from|def|class|print|return)\b", re.MULTILINE)  # of Python
-_SEPARATORS = " \t\r\n;|&()<>"
 
 
 def find_secret(words: Sequence[str], allowed: Container[str] = ()) -> str | None:
@@ -145,12 +133,14 @@ def _in_words(words: list[str], depth: int, within: str = "") -> Iterator[str]:
     """The secrets among the words of a command; plain ones of the text `within` have been judged where they stand."""
     for place, word in enumerate(words):
         yield from _named_by_an_option(words, place)
-        yield from _of_a_program(words, place)
+        yield from of_a_program(words, place)
         if not (within and word in within and word.isprintable() and not _COMPOSED.search(word)):
             yield from _in_text(word, depth)
 
 
 def _in_text(text: str, depth: int) -> Iterator[str]:
+    if "s" in text:
+        text = _SUBSTITUTION.sub(_substituted, text)
     if (form := credential_in(text)) is not None:
         yield form
     for match in _DEFAULT.finditer(text):
@@ -163,12 +153,24 @@ def _in_text(text: str, depth: int) -> Iterator[str]:
         for match in pattern.finditer(text):
             if is_secret(match["name"], match["value"].lstrip("\\")):
                 yield _shown(match["name"])
+    for found in _COOKIES.finditer(text):
+        if any(looks_random(word) for word in re.findall(r"[^\s'\",:=\\]{8,}", found["values"])):
+            yield "cookie"
     for pattern in (_PIPED, _HERE_STRING, *_LOGINS):
         if (piped := pattern.search(text)) and is_secret("password", piped["value"].strip("\\")):
             yield "login"
-    for command in _commands(text) if depth else ():
+    for command in commands_in(text) if depth else ():
         if command != [text]:
             yield from _in_words(command, depth - 1, text)
+
+
+def _substituted(match: re.Match[str]) -> str:
+    """What sed writes: the new text, with the first group of the old one in it; a pattern is no value."""
+    old, new = match["old"], match["new"]
+    group = _GROUP.search(old)
+    new = re.sub(r"[\\$]\{?1\}?", lambda _: group["text"] if group else "", new)
+    literal = old.strip("^$")
+    return f" {'' if re.search(r'[*+?[^$(){}|.]|.[wWsSdD]+$', literal) else literal} {new}/ "
 
 
 def _shown(name: str) -> str:
@@ -179,8 +181,13 @@ def _is_assigned(match: re.Match[str], text: str) -> bool:
     """Whether a name and a value that stand together are a secret; in code, an identifier is no literal."""
     name, value, separator = match["name"], match["value"], match["sep"]
     quoted = value.lstrip("\\")[:1] in ("'", '"')
-    if re.match(r"\\?[\"']\s*[)\]]", value) and separator[-1:].isspace():
+    line = text[max(0, match.start() - _MAX_LINE) : match.start()].rpartition("\n")[2]
+    if ":" in separator and not match["close"] and quoted and line.count(value.lstrip("\\")[0]) % 2:
         return False  # the end of a prompt: getpass("Password: ")
+    if re.search(r"\bawk\b[^|;&\n]*\s-v\s*[\"']?$", line) and name.islower() and not looks_random(value):
+        return False  # a word that awk looks for
+    if name.islower() and separator != "=" and re.search(r"(?i:\bwhere\b)[^;\n]*$", line) and not looks_random(value):
+        return False  # SQL that looks for a row
     if name[0] == "D" and "." in name and text[max(0, match.start() - 1) : match.start()] == "-":
         name = name[1:]  # java -Dapi.token=…
     in_query = text[max(0, match.start() - 1) : match.start()] in ("?", "&") and "=" in separator
@@ -196,6 +203,12 @@ def _is_assigned(match: re.Match[str], text: str) -> bool:
         return is_secret("secret", value)
     if name.lower() == "cookie" and ":" in separator and "=" in value:
         return is_secret("secret", value.partition("=")[2])
+    if (
+        "key" in name.lower()
+        and (parent := _PARENT.search(text[max(0, match.start() - 300) : match.start()]))
+        and looks_random(value)
+    ):
+        return is_secret(f"{parent['name']}.{name}", value)  # wandb={key:…}
     if ":" in separator and not (quoted or match["close"] or separator[-1:].isspace() or _is_header(name)):
         return _is_option_pair(name, value)
     if not quoted and _is_code(match, text, value):
@@ -240,25 +253,35 @@ def _is_header(name: str) -> bool:
 def _named_by_an_option(words: list[str], place: int) -> Iterator[str]:
     """`--api-key VALUE`, `set NAME VALUE`, and the `login NAME password VALUE` of a netrc."""
     word, value = words[place], words[place + 1] if place + 1 < len(words) else ""
+    if word in _NAMES and words[place + 2 : place + 3] and words[place + 2] in _VALUES:
+        if is_secret(value, words[place + 3] if place + 3 < len(words) else ""):
+            yield _shown(value)
+        return
+    if (
+        (asked := _ASKED.fullmatch(word))
+        and (printed := _PRINTS.match(value))
+        and is_secret(asked["name"], printed["value"])
+    ):
+        yield redact(word)
     if not value or value.startswith("--") or _OPTION.fullmatch(value):
         return
     before = words[place - 1] if place else ""
     if (option := _OPTION.fullmatch(word)) and is_secret(option["name"], value):
         yield _shown(word) if word.startswith("+") else redact(word)
-    elif option and option["name"] == "auth" and (login := _LOGIN.fullmatch(value)):
+    elif option and option["name"] == "auth" and (login := LOGIN.fullmatch(value)):
         if is_secret("password", login["password"]):
             yield "login"
     elif (
         (before in _ASSIGNS or words[place - 2 : place] in (["config", "set"], ["configure", "set"], ["printf", "-v"]))
         and not value.startswith("%")
         and _BARE.fullmatch(word)
-        and is_secret(word.rpartition(":")[2], value)
+        and (is_secret(word.rpartition(":")[2], value) or is_secret(_COMPOUND.sub("", word), value))
     ):
         yield _shown(word)
     elif "." in word and _BARE.fullmatch(word) and strength_of(word) in _SURE and is_secret(word, value):
         yield _shown(word)  # --opts LOGGER.API_KEY VALUE
     elif (
-        {"rclone", "dvc"} & {*words[max(0, place - _NEAR) : place]}
+        {"rclone", "dvc"} & {*words[max(0, place - NEAR) : place]}
         and _BARE.fullmatch(word)
         and strength_of(word) in _SURE
         and is_secret(word, value)
@@ -266,115 +289,3 @@ def _named_by_an_option(words: list[str], place: int) -> Iterator[str]:
         yield _shown(word)  # rclone config create s3 s3 secret_access_key VALUE
     elif word == "password" and {"login", "machine"} & {*words[max(0, place - 4) : place]} and is_secret(word, value):
         yield "login"
-
-
-def _of_a_program(words: list[str], place: int) -> Iterator[str]:
-    """The ways in which single programs take a password: `curl -u ann:…`, `sshpass -p …`, `wandb login …`."""
-    programs = {word.rpartition("/")[2] for word in words[max(0, place - _NEAR) : place]}
-    word, value = words[place], words[place + 1] if place + 1 < len(words) else ""
-    before = words[place - 1] if place else ""
-    if programs & {*_LOGIN_PROGRAMS}:
-        joined = word[2:] if word.startswith(("-u", "-U")) and len(word) > 2 else word.partition("=")[2]
-        given = value if word in _LOGIN_OPTIONS else joined if word.startswith(("-u", "-U", *_LOGIN_OPTIONS)) else ""
-        if (login := _LOGIN.fullmatch(given)) and is_secret("password", login["password"]):
-            yield "login"
-    login = None
-    if programs & {"lftp", "smbclient"} and before in ("-u", "-U"):
-        login = _LOGIN_BY_COMMA.fullmatch(word)
-    elif before in _CREDENTIAL_OPTIONS:
-        login = _LOGIN.fullmatch(word)
-    elif word.partition("=")[0] in _CREDENTIAL_OPTIONS:
-        login = _LOGIN.fullmatch(word.partition("=")[2])
-    if login and is_secret("password", login["password"]):
-        yield "login"
-    if "curl" in programs and before in ("-b", "--cookie") and looks_random(word.partition("=")[2].partition(";")[0]):
-        yield "cookie"
-    in_alias = words[max(0, place - 5) : max(0, place - 3)] in (["alias", "set"], ["host", "add"])
-    if in_alias and is_secret("secret", word):  # mc alias set NAME URL USER PASSWORD
-        yield "login"
-    for program, letters in _LETTERS.items():
-        if program in programs and word[:2] in letters:
-            given = word[2:] or ("" if program in _ONLY_JOINED else value)
-            if given and not given.startswith("-") and is_secret("password", given):
-                yield "login"
-    if programs & {*_REGISTRIES} and "login" in programs and word in ("-p", "--pass") and is_secret("password", value):
-        yield "login"
-    logs_in = programs & {"wandb", "vault", "cargo", "ngrok"} and programs & {"login", "authtoken", "add-authtoken"}
-    if logs_in and _KEY_OF_LOGIN.fullmatch(word) and not word.startswith("-"):
-        yield "login"
-    if {"gh", "secret", "set"} <= programs:
-        given = (
-            value if word in ("-b", "--body") else word[2:] if word[:2] == "-b" else word[7:] * (word[:7] == "--body=")
-        )
-        if is_secret("secret", given):
-            yield "login"
-    if "openssl" in programs and word.startswith("pass:") and is_secret("password", word[5:]):
-        yield "login"
-    if "openssl" in programs and word == "-k" and is_secret("password", value):
-        yield "login"
-
-
-def _commands(text: str) -> list[list[str]]:
-    """The commands of shell text, each as its words without quotes. Text that is none gives words of some kind.
-
-    Not shlex: a script has comments with one quote, here-documents and code of other languages, and must not fail.
-    """
-    commands: list[list[str]] = [[]]
-    word: list[str] = []  # parts; one may be empty
-
-    def end(*, command: bool) -> None:
-        if word:
-            commands[-1].append("".join(word))
-            word.clear()
-        if command and commands[-1]:
-            commands.append([])
-
-    place = 0
-    while place < len(text):
-        char = text[place]
-        if char == "\\" and place + 1 < len(text):
-            place += 1
-            if text[place] != "\n":
-                word.append(text[place])
-        elif char in "\"'" and (close := _close_of(text, place)) >= 0:
-            ansi = char == "'" and word[-1:] == ["$"]
-            if ansi:
-                word.pop()
-            word.append(_plain(text[place + 1 : close], char, ansi=ansi))
-            place = close
-        elif char == "$" and text[place + 1 : place + 2] in ("(", "{"):
-            close = _end_of_substitution(text, place + 1)
-            word.append(text[place : close + 1])
-            place = close
-        elif char in _SEPARATORS:
-            end(command=char not in " \t")
-        else:
-            word.append(char)
-        place += 1
-    end(command=True)
-    return [command for command in commands if command]
-
-
-def _close_of(text: str, place: int) -> int:
-    quote = text[place]
-    if quote == "'":
-        return text.find(quote, place + 1)
-    found = re.compile(r"(?:[^\"\\]|\\.)*\"", re.DOTALL).match(text, place + 1)
-    return found.end() - 1 if found else -1
-
-
-def _plain(inner: str, quote: str, *, ansi: bool) -> str:
-    if ansi:
-        simple: Callable[[re.Match[str]], str] = lambda match: chr(int(match[1], 16))  # noqa: E731
-        return re.sub(r"\\x([0-9A-Fa-f]{1,2})", simple, inner)
-    return re.sub(r"\\([\"\\$`\n])", r"\1", inner) if quote == '"' else inner
-
-
-def _end_of_substitution(text: str, place: int) -> int:
-    """Where the `$(…)` or `${…}` that opens at `place` ends; the end of the line if it does not."""
-    opening, closing, depth = text[place], ")" if text[place] == "(" else "}", 0
-    for at in range(place, min(len(text), place + _MAX_SUBSTITUTION)):
-        depth += (text[at] == opening) - (text[at] == closing)
-        if depth == 0:
-            return at
-    return len(text) - 1
